@@ -1,0 +1,13 @@
+// Command weir is Caddy with the Weir gateway built in.
+package main
+
+import (
+	_ "time/tzdata" // named time zones on machines without a zone database
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+func main() {
+	caddycmd.Main()
+}
