@@ -68,6 +68,11 @@ func (f Finish) MarshalJSON() ([]byte, error) {
 	case !f.Multiple():
 		return json.Marshal(f.first)
 	}
+	return json.Marshal(f.byChoice())
+}
+
+// byChoice returns the reasons by choice number, as the JSON form has them.
+func (f Finish) byChoice() map[string]string {
 	all := make(map[string]string, len(f.others)+1)
 	if f.first != "" {
 		all["0"] = f.first
@@ -75,7 +80,7 @@ func (f Finish) MarshalJSON() ([]byte, error) {
 	for i, r := range f.others {
 		all[strconv.Itoa(i)] = r
 	}
-	return json.Marshal(all)
+	return all
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -9,8 +9,8 @@ import (
 // It takes 1,488 bytes, counts without allocating, and answers percentiles to
 // within GapError of the true gap (below 16 µs to within 1 µs).
 //
-// Buckets are 16 per power of two from 16 µs up to about 134 s; longer gaps
-// fall into the last. The maximum is kept exactly.
+// Buckets are 16 per power of two from 16 µs up to 67 s; a percentile that
+// falls on a longer gap is answered with the maximum, which is kept exactly.
 type Gaps struct {
 	n, max  uint64 // max in nanoseconds
 	buckets [gapBuckets]uint32
@@ -55,7 +55,7 @@ func (g *Gaps) Quantile(q float64) Duration {
 	var seen uint64
 	for i, c := range g.buckets {
 		seen += uint64(c)
-		if seen > rank {
+		if seen > rank && i < gapBuckets-1 {
 			return Lasting(min(gapMiddle(i), time.Duration(g.max)))
 		}
 	}
