@@ -1,0 +1,147 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/gateway"
+)
+
+func init() { caddy.RegisterModule(Admin{}) }
+
+// Admin serves /weir/ on Caddy's admin endpoint:
+//
+//	GET /weir/calls   the latest calls, newest first
+//	GET /weir/live    200 while the process lives
+//	GET /weir/ready   200 while new calls are taken, else 503
+type Admin struct{}
+
+// CaddyModule implements caddy.Module.
+func (Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.weir", New: func() caddy.Module { return new(Admin) }}
+}
+
+// Routes implements caddy.AdminRouter.
+func (Admin) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/weir/calls", Handler: caddy.AdminHandlerFunc(get(calls))},
+		{Pattern: "/weir/live", Handler: caddy.AdminHandlerFunc(get(func(w http.ResponseWriter, _ *http.Request) error {
+			answerProbe(w, true)
+			return nil
+		}))},
+		{Pattern: "/weir/ready", Handler: caddy.AdminHandlerFunc(get(func(w http.ResponseWriter, _ *http.Request) error {
+			answerProbe(w, ready())
+			return nil
+		}))},
+	}
+}
+
+func get(handle caddy.AdminHandlerFunc) caddy.AdminHandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("%s is not allowed; use GET", r.Method)}
+		}
+		return handle(w, r)
+	}
+}
+
+// calls answers GET /weir/calls.
+func calls(w http.ResponseWriter, r *http.Request) error {
+	filter, err := parseFilter(r, time.Now())
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+	}
+	answer := struct {
+		Calls []*call.Record `json:"calls"`
+	}{Calls: []*call.Record{}}
+	if s := current(); s != nil {
+		answer.Calls = s.gateway.Calls(filter)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(answer)
+}
+
+// defaultLimit is how many calls are shown when the query does not say.
+const defaultLimit = 100
+
+// parseFilter reads the query. An unknown parameter is an error: a misspelt
+// filter must not look like an answer.
+func parseFilter(r *http.Request, now time.Time) (gateway.Filter, error) {
+	f := gateway.Filter{Limit: defaultLimit}
+	for name, values := range r.URL.Query() {
+		v := values[len(values)-1]
+		switch name {
+		case "limit":
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return f, fmt.Errorf("limit %q is not a number above 0", v)
+			}
+			f.Limit = n
+		case "key":
+			f.Key = v
+		case "model":
+			f.Model = v
+		case "id":
+			f.ID = v
+		case "run":
+			f.Run = v
+		case "outcome":
+			if f.Outcome = call.Outcome(v); !known(f.Outcome) {
+				return f, fmt.Errorf("unknown outcome %q; known are %v", v, call.Outcomes)
+			}
+		case "since":
+			since, err := parseSince(v, now)
+			if err != nil {
+				return f, err
+			}
+			f.Since = since
+		case "min_ttft_ms":
+			ms, err := strconv.ParseFloat(v, 64)
+			d, ok := call.Milliseconds(ms).Get()
+			if err != nil || !ok || d < 0 {
+				return f, fmt.Errorf("min_ttft_ms %q is not a number of milliseconds", v)
+			}
+			f.MinTTFT = d
+		case "failed":
+			failed, err := strconv.ParseBool(v)
+			if err != nil {
+				return f, fmt.Errorf("failed %q is not true or false", v)
+			}
+			f.Failed = failed
+		default:
+			return f, fmt.Errorf("unknown parameter %q; use limit, key, model, outcome, since, min_ttft_ms, id, run or failed", name)
+		}
+	}
+	return f, nil
+}
+
+// parseSince reads a moment (RFC 3339) or an age ("15m").
+func parseSince(v string, now time.Time) (time.Time, error) {
+	if age, err := caddy.ParseDuration(v); err == nil {
+		return now.Add(-age), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, v)
+	if err != nil {
+		return t, fmt.Errorf("since %q is neither an age such as 15m nor a time such as 2026-01-31T08:00:00Z", v)
+	}
+	return t, nil
+}
+
+func known(o call.Outcome) bool {
+	for _, k := range call.Outcomes {
+		if o == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Interface guard
+var _ caddy.AdminRouter = (*Admin)(nil)

@@ -1,0 +1,101 @@
+package caddymodule
+
+import (
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirgate/weir/internal/gateway"
+)
+
+func init() {
+	httpcaddyfile.RegisterHandlerDirective("weir", parseDirective)
+	// Inside encode and intercept, after authentication, around handle and
+	// route, so that sites with handle blocks are measured too.
+	httpcaddyfile.RegisterDirectiveOrder("weir", httpcaddyfile.Before, "invoke")
+	httpcaddyfile.RegisterGlobalOption("weir", parseGlobal)
+}
+
+func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(Handler)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// UnmarshalCaddyfile implements caddyfile.Unmarshaler. The syntax stands at
+// Handler.
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the directive's name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	seen := make(map[string]bool)
+	for d.NextBlock(0) {
+		option := d.Val()
+		if seen[option] {
+			return d.Errf("%s is given twice", option)
+		}
+		seen[option] = true
+		switch option {
+		case "dialect":
+			if !one(d, &h.Dialect) {
+				return d.ArgErr()
+			}
+		case "class":
+			if !one(d, &h.Class) {
+				return d.ArgErr()
+			}
+		case "usage_policy":
+			var policy string
+			if !one(d, &policy) {
+				return d.ArgErr()
+			}
+			h.UsagePolicy = gateway.UsagePolicy(policy)
+		case "stale_retry":
+			var state string
+			if !one(d, &state) {
+				return d.ArgErr()
+			}
+			switch state {
+			case "on":
+			case "off":
+				h.NoStaleRetry = true
+			default:
+				return d.Errf("stale_retry is on or off, not %q", state)
+			}
+		case "probes":
+			h.Probes = &Probes{Live: "/livez", Ready: "/readyz"}
+			switch paths := d.RemainingArgs(); len(paths) {
+			case 0:
+			case 2:
+				h.Probes.Live, h.Probes.Ready = paths[0], paths[1]
+			default:
+				return d.Err("probes takes no path, or two: <live path> <ready path>")
+			}
+		default:
+			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry and probes", option)
+		}
+	}
+	return nil
+}
+
+// one reads the option's only argument.
+func one(d *caddyfile.Dispenser, into *string) bool {
+	return d.Args(into) && !d.NextArg()
+}
+
+// parseGlobal reads the global block, which has no options yet.
+func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
+	d.Next() // the option's name
+	if d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	for d.NextBlock(0) {
+		return nil, d.Errf("the global weir block has no option %q", d.Val())
+	}
+	return httpcaddyfile.App{Name: "weir", Value: json.RawMessage("{}")}, nil
+}
+
+// Interface guard
+var _ caddyfile.Unmarshaler = (*Handler)(nil)

@@ -1,0 +1,109 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+type caddyfileHandler struct{ Handler }
+
+func (h *caddyfileHandler) parse(text string) error {
+	return h.UnmarshalCaddyfile(caddyfile.NewTestDispenser(text))
+}
+
+// TestDirective: golden JSON of the directive in each form.
+func TestDirective(t *testing.T) {
+	for text, want := range map[string]string{
+		"weir":                   `{}`,
+		"weir {\n}":              `{}`,
+		"weir {\nclass batch\n}": `{"class":"batch"}`,
+		"weir {\ndialect openai.chat\nusage_policy inject\nstale_retry off\n}": `{"dialect":"openai.chat","usage_policy":"inject","no_stale_retry":true}`,
+		"weir {\nusage_policy inject_and_strip\nstale_retry on\n}":             `{"usage_policy":"inject_and_strip"}`,
+		"weir {\nprobes\n}":       `{"probes":{"live":"/livez","ready":"/readyz"}}`,
+		"weir {\nprobes /a /b\n}": `{"probes":{"live":"/a","ready":"/b"}}`,
+	} {
+		var h caddyfileHandler
+		if err := h.parse(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got, _ := json.Marshal(h.Handler); string(got) != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestDirectiveErrors: each error says what would be right.
+func TestDirectiveErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"weir on":                      "wrong argument",
+		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry and probes",
+		"weir {\nclass\n}":             "wrong argument",
+		"weir {\nclass a b\n}":         "wrong argument",
+		"weir {\nclass a\nclass b\n}":  "given twice",
+		"weir {\nstale_retry maybe\n}": "on or off",
+		"weir {\nprobes /a\n}":         "<live path> <ready path>",
+		"weir {\ndialect\n}":           "wrong argument",
+		"weir {\nusage_policy\n}":      "wrong argument",
+		"weir {\nstale_retry\n}":       "wrong argument",
+	} {
+		var h caddyfileHandler
+		if err := h.parse(text); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
+			t.Errorf("%q: error %v does not say %q", text, err, want)
+		}
+	}
+}
+
+// TestValidate: what only the whole configuration can tell.
+func TestValidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    Handler
+		want string
+	}{
+		"dialect": {Handler{Dialect: "openai.chit"}, "openai.chat"},
+		"policy":  {Handler{UsagePolicy: "force"}, "passthrough, inject or inject_and_strip"},
+		"probes":  {Handler{Probes: &Probes{Live: "livez", Ready: "/readyz"}}, "begin with a slash"},
+	} {
+		if err := c.h.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v does not say %q", name, err, c.want)
+		}
+	}
+	if err := new(Handler).Validate(); err != nil {
+		t.Errorf("bare: %v", err)
+	}
+}
+
+// TestOrder: weir comes inside encode and intercept, and around handle.
+func TestOrder(t *testing.T) {
+	const site = ":80 {\n\thandle /v1/* {\n\t\treverse_proxy a:1\n\t}\n\tweir\n\tencode gzip\n\tbasic_auth {\n\t\tu $2a$14$x\n\t}\n\tintercept {\n\t\t@e status 500\n\t\thandle_response @e {\n\t\t\trespond ok\n\t\t}\n\t}\n}\n"
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(site), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for _, handler := range []string{`"authentication"`, `"encode"`, `"intercept"`, `"weir"`, `"reverse_proxy"`} {
+		at := strings.Index(string(config), `"handler":`+handler)
+		if at < last || at < 0 {
+			t.Errorf("%s is not in its place in %s", handler, config)
+		}
+		last = at
+	}
+}
+
+// TestGlobalBlock: the block may be there; it has no options yet, and says so.
+func TestGlobalBlock(t *testing.T) {
+	adapt := func(text string) (string, error) {
+		b, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+		return string(b), err
+	}
+	if got, err := adapt("{\n\tweir {\n\t}\n}\n"); err != nil || got != `{"apps":{"weir":{}}}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := adapt("{\n\tweir {\n\t\tkeys keys.json\n\t}\n}\n"); err == nil || !strings.Contains(err.Error(), `no option "keys"`) {
+		t.Errorf("error: %v", err)
+	}
+}

@@ -1,0 +1,178 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirgate/weir/internal/dialect"
+	"github.com/weirgate/weir/internal/gateway"
+)
+
+func init() { caddy.RegisterModule(Handler{}) }
+
+// Handler measures the inference calls that pass through it and changes none of
+// their bytes. It stands before reverse_proxy:
+//
+//	weir {
+//		dialect      <name>
+//		class        <name>
+//		usage_policy passthrough|inject|inject_and_strip
+//		stale_retry  on|off
+//		probes       [<live path> <ready path>]
+//	}
+//
+// Everything is optional; bare `weir` is the same as `{"handler": "weir"}`.
+type Handler struct {
+	// Dialect overrides which API the calls speak. By default the path decides,
+	// and the body where two APIs share a path.
+	Dialect string `json:"dialect,omitempty"`
+
+	// Class is the service class that the calls belong to. Default: interactive.
+	Class string `json:"class,omitempty"`
+
+	// UsagePolicy says whether the upstream may be asked to report token usage
+	// when a streaming client said nothing about it: "passthrough" (default)
+	// changes nothing; "inject" asks, so that the client sees one more event;
+	// "inject_and_strip" asks for it uncompressed and keeps that event from
+	// the client.
+	UsagePolicy gateway.UsagePolicy `json:"usage_policy,omitempty"`
+
+	// NoStaleRetry switches off the one retry of a request that met a
+	// keep-alive connection which the upstream had already closed.
+	NoStaleRetry bool `json:"no_stale_retry,omitempty"`
+
+	// Probes answers GET on two paths of the site for orchestrators: the first
+	// while the process lives, the second while it takes new calls.
+	Probes *Probes `json:"probes,omitempty"`
+
+	options gateway.Options
+	around  gateway.Surroundings
+	shared  *shared
+	log     *zap.Logger
+}
+
+// Probes are the paths of the liveness and the readiness probe.
+type Probes struct {
+	Live  string `json:"live"`
+	Ready string `json:"ready"`
+}
+
+// DefaultClass is the class of calls whose directive names none.
+const DefaultClass = "interactive"
+
+// CaddyModule implements caddy.Module.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.weir", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision implements caddy.Provisioner.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.log = ctx.Logger()
+	// The app is provisioned with the configuration even when no global block
+	// names it: it registers the metrics and owns the secret for key ids.
+	app, err := ctx.App("weir")
+	if err != nil {
+		return fmt.Errorf("load the weir app: %w", err)
+	}
+	h.shared = app.(*App).shared
+	h.options = gateway.Options{
+		Dialect: dialect.ByName(h.Dialect), Class: h.Class, Usage: h.UsagePolicy, NoReplay: h.NoStaleRetry,
+	}
+	if h.options.Class == "" {
+		h.options.Class = DefaultClass
+	}
+	h.around = gateway.Surroundings{Status: errorStatus, Upstream: upstreamAddress, Checkpoint: checkpoint}
+	return nil
+}
+
+// Validate implements caddy.Validator.
+func (h *Handler) Validate() error {
+	if h.Dialect != "" && h.options.Dialect == nil {
+		return fmt.Errorf("unknown dialect %q; known are: %s", h.Dialect, strings.Join(dialect.Names(), ", "))
+	}
+	switch h.UsagePolicy {
+	case "", gateway.Passthrough, gateway.Inject, gateway.InjectAndStrip:
+	default:
+		return fmt.Errorf("unknown usage_policy %q; use passthrough, inject or inject_and_strip", h.UsagePolicy)
+	}
+	if p := h.Probes; p != nil {
+		if !strings.HasPrefix(p.Live, "/") || !strings.HasPrefix(p.Ready, "/") {
+			return fmt.Errorf("probes need two paths that begin with a slash, such as /livez /readyz; got %q and %q", p.Live, p.Ready)
+		}
+	}
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.Probes != nil && h.probe(w, r) {
+		return nil
+	}
+	c := h.shared.gateway.Begin(r, &h.options, &h.around)
+	if c == nil {
+		return next.ServeHTTP(w, r)
+	}
+	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Add(zap.Object("weir", logged{c}))
+	}
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Map(placeholders{c}.value)
+	}
+	return c.Serve(w, next.ServeHTTP)
+}
+
+// errorStatus is the status that Caddy answers when a handler returns err.
+func errorStatus(err error) int {
+	var handlerErr caddyhttp.HandlerError
+	if errors.As(err, &handlerErr) && handlerErr.StatusCode > 0 {
+		return handlerErr.StatusCode
+	}
+	return http.StatusInternalServerError
+}
+
+// upstreamAddress is what reverse_proxy left in its placeholder.
+func upstreamAddress(r *http.Request) string {
+	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return ""
+	}
+	address, _ := repl.GetString("http.reverse_proxy.upstream.hostport")
+	return address
+}
+
+// routeGroups is where Caddy notes which groups of routes (`handle` blocks are
+// such) have had their one match in this request: caddyhttp.routeGroupCtxKey,
+// which is not exported.
+const routeGroups caddy.CtxKey = "route_group"
+
+// checkpoint remembers which route groups have matched, so that handlers behind
+// weir can run again: without it the second run would find their `handle`
+// blocks spent and answer nothing.
+func checkpoint(r *http.Request) (restore func()) {
+	groups, ok := r.Context().Value(routeGroups).(map[string]struct{})
+	if !ok {
+		return nil
+	}
+	matched := slices.Collect(maps.Keys(groups))
+	return func() {
+		clear(groups)
+		for _, g := range matched {
+			groups[g] = struct{}{}
+		}
+	}
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

@@ -1,0 +1,216 @@
+package caddymodule
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/weirgate/weir/internal/call"
+)
+
+// caddyLock: one Caddy runs in a process at a time.
+var caddyLock sync.Mutex
+
+// run is a running Caddy with this module, started from a Caddyfile.
+type run struct {
+	t     *testing.T
+	admin string
+	dir   string // everything that Caddy writes: storage and logs
+}
+
+// start runs Caddy with the sites. Global options beyond those that every test
+// needs go into globals.
+func start(t *testing.T, globals, sites string) *run {
+	t.Helper()
+	caddyLock.Lock()
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir)
+	r := &run{t: t, admin: freeAddress(t), dir: dir}
+	t.Cleanup(func() {
+		defer caddyLock.Unlock()
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stop caddy: %v", err)
+		}
+	})
+	r.load(globals, sites)
+	return r
+}
+
+// load replaces the configuration, as a reload does.
+func (r *run) load(globals, sites string) {
+	r.t.Helper()
+	if err := caddy.Load(r.adapt(globals, sites), true); err != nil {
+		r.t.Fatalf("load configuration: %v", err)
+	}
+}
+
+// awaitCertificate returns once the site has its certificate: Caddy gets it
+// while it already listens.
+func (r *run) awaitCertificate(s site) {
+	r.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		c, err := tls.Dial("tcp", s.secure, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"})
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("no certificate for %s: %v", s.secure, err)
+		}
+		runtime.Gosched()
+	}
+}
+
+func (r *run) adapt(globals, sites string) []byte {
+	r.t.Helper()
+	text := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tauto_https disable_redirects\n\tlocal_certs\n\tskip_install_trust\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s/caddy.log\n\t}\n%s\n}\n%s", r.admin, r.dir, r.dir, globals, sites)
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		r.t.Fatalf("adapt: %v\n%s", err, text)
+	}
+	return config
+}
+
+// records asks the admin endpoint for calls; query is without the question mark.
+func (r *run) records(query string) []*call.Record {
+	r.t.Helper()
+	var answer struct{ Calls []*call.Record }
+	status, body := r.get("/weir/calls?" + query)
+	if status != http.StatusOK {
+		r.t.Fatalf("GET /weir/calls?%s: %d %s", query, status, body)
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		r.t.Fatal(err)
+	}
+	return answer.Calls
+}
+
+// record returns the one record of a run.
+func (r *run) record(runID string) *call.Record {
+	r.t.Helper()
+	calls := r.records("run=" + runID)
+	if len(calls) != 1 {
+		r.t.Fatalf("run %s left %d records, want 1", runID, len(calls))
+	}
+	return calls[0]
+}
+
+func (r *run) get(path string) (status int, body []byte) {
+	r.t.Helper()
+	res, err := http.Get("http://" + r.admin + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err = io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return res.StatusCode, body
+}
+
+// freeAddress returns a loopback address on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func port(address string) string {
+	_, p, _ := net.SplitHostPort(address)
+	return p
+}
+
+// serve runs an upstream on loopback over HTTP/1.1 and h2c.
+func serve(t *testing.T, h http.Handler) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return l.Addr().String()
+}
+
+// protocols are the ways a client can reach a site. Sites listen on two ports:
+// one plain, one with TLS and QUIC.
+var protocols = []string{"http/1.1", "h2c", "h2", "h3"}
+
+// client speaks exactly one protocol. It follows no compression of its own, so
+// that it sees the bytes as they are.
+func client(t *testing.T, protocol string) *http.Client {
+	t.Helper()
+	insecure := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"} // Caddy's own test authority
+	if protocol == "h3" {
+		tr := &http3.Transport{TLSClientConfig: insecure, DisableCompression: true}
+		t.Cleanup(func() { _ = tr.Close() })
+		return &http.Client{Transport: tr}
+	}
+	tr := &http.Transport{TLSClientConfig: insecure, DisableCompression: true, Protocols: new(http.Protocols)}
+	switch protocol {
+	case "http/1.1":
+		tr.Protocols.SetHTTP1(true)
+	case "h2c":
+		tr.Protocols.SetUnencryptedHTTP2(true)
+	case "h2":
+		tr.Protocols.SetHTTP2(true)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// site is a pair of addresses that serve the same routes.
+type site struct{ plain, secure string }
+
+func newSite(t *testing.T) site { return site{freeAddress(t), freeAddress(t)} }
+
+// block writes the site's Caddyfile.
+func (s site) block(directives string) string {
+	return fmt.Sprintf("http://127.0.0.1:%s, https://localhost:%s {\n\tbind 127.0.0.1\n%s\n}\n", port(s.plain), port(s.secure), directives)
+}
+
+// url returns the site's address for a protocol.
+func (s site) url(protocol, path string) string {
+	if protocol == "http/1.1" || protocol == "h2c" {
+		return "http://" + s.plain + path
+	}
+	return "https://localhost:" + port(s.secure) + path
+}
+
+// post makes a request for a run; body is JSON.
+func post(ctx context.Context, t *testing.T, url, runID, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Weir-Run", runID)
+	r.Header.Set("Authorization", "Bearer sk-test-key-of-the-harness")
+	return r
+}

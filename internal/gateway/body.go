@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirgate/weir/internal/call"
+)
+
+// requestBody is the request's body as far as it was read ahead: the whole of
+// it, or the first MaxLook bytes with the rest still at the client.
+type requestBody struct {
+	held   []byte
+	budget *budget
+	taken  int64         // bytes reserved from budget
+	rest   io.ReadCloser // what was not read ahead; nil when held is all
+	end    error         // what follows held when rest is nil: io.EOF or the client's error
+	sends  []byte        // what goes upstream in place of held, when the usage policy changed it
+	length int64         // bytes read ahead
+	passed atomic.Int64  // bytes of rest that went upstream
+	over   call.Degradation
+}
+
+// firstRead is the buffer of a body whose length is not known.
+const firstRead = 4 << 10
+
+// readAhead reads r.Body to its end, or to the cap, giving each piece to look.
+// A read error is kept and passed on in its place.
+func readAhead(r *http.Request, b *budget, look func([]byte)) *requestBody {
+	body := &requestBody{budget: b, end: io.EOF}
+	if r.Body == nil || r.Body == http.NoBody {
+		return body
+	}
+	size := int64(firstRead)
+	if r.ContentLength > 0 {
+		// One byte more than announced, so that the end is met without growing.
+		// The announcement may be a lie: begin small and let the bytes come first.
+		size = min(r.ContentLength+1, 64<<10)
+	}
+	if !body.grow(size) {
+		body.rest, body.over = r.Body, call.BodyBudget
+		return body
+	}
+	for {
+		if len(body.held) == cap(body.held) {
+			if len(body.held) >= MaxLook {
+				body.rest, body.over = r.Body, call.BodyTooLarge
+				return body
+			}
+			if !body.grow(min(2*int64(cap(body.held)), MaxLook)) {
+				body.rest, body.over = r.Body, call.BodyBudget
+				return body
+			}
+		}
+		n, err := r.Body.Read(body.held[len(body.held):cap(body.held)])
+		piece := body.held[len(body.held) : len(body.held)+n]
+		body.held = body.held[:len(body.held)+n]
+		body.length += int64(n)
+		if n > 0 {
+			look(piece)
+		}
+		if err != nil {
+			body.end = err
+			return body
+		}
+	}
+}
+
+func (b *requestBody) grow(size int64) bool {
+	more := size - b.taken
+	if !b.budget.take(more) {
+		return false
+	}
+	b.taken = size
+	bigger := make([]byte, len(b.held), size)
+	copy(bigger, b.held)
+	b.held = bigger
+	return true
+}
+
+// complete tells whether all of the body was read ahead without an error.
+func (b *requestBody) complete() bool { return b.rest == nil && errors.Is(b.end, io.EOF) }
+
+// out returns the bytes that go upstream before rest.
+func (b *requestBody) out() []byte {
+	if b.sends != nil {
+		return b.sends
+	}
+	return b.held
+}
+
+// size returns the length of the body as it came; unknown when it was not read
+// to its end.
+func (b *requestBody) size() call.Count {
+	if b.complete() {
+		return call.Known(b.length)
+	}
+	return call.Count{}
+}
+
+// release gives the memory back. Readers of it must have ended, or be complete.
+func (b *requestBody) release() {
+	if b.taken > 0 {
+		b.budget.give(b.taken)
+		b.taken = 0
+	}
+	b.held, b.sends = nil, nil
+}
+
+// attemptBody is the request body as one run of the next handler sees it. That
+// run may send it more than once: reverse_proxy retries read the same body
+// again, so Close rewinds it (github.com/caddyserver/caddy/issues/6259). Each
+// attempt begins with a connection; between two attempts nobody may read, and
+// an attempt waits until the one before has let go, since a reader that comes
+// late would steal the beginning of the next attempt's body.
+type attemptBody struct {
+	body *requestBody
+
+	mu      sync.Mutex
+	free    chan struct{} // closed when the attempt in progress closes the body
+	off     int           // bytes of body.out() read by the attempt in progress
+	began   bool          // an attempt has announced itself; handlers without a transport never do
+	reading bool          // the attempt in progress has read, and not closed the body
+	parked  bool          // the last attempt has closed the body, the next has not begun
+	over    error         // nothing can be read any more: what Read returns
+}
+
+var (
+	errBetweenAttempts = errors.New("request body read after its attempt had ended")
+	errBodySpent       = errors.New("request body cannot be sent again: it is larger than what is kept of it")
+)
+
+// begin starts an attempt. It waits until the attempt before has closed the
+// body, or until giveUp is closed.
+func (a *attemptBody) begin(giveUp <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.reading {
+		if a.free == nil {
+			a.free = make(chan struct{})
+		}
+		free := a.free
+		a.mu.Unlock()
+		select {
+		case <-free:
+			a.mu.Lock()
+		case <-giveUp:
+			a.mu.Lock()
+			return
+		}
+	}
+	a.began, a.parked = true, false
+}
+
+// Read implements io.Reader.
+func (a *attemptBody) Read(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.over != nil:
+		return 0, a.over
+	case a.parked:
+		return 0, errBetweenAttempts
+	}
+	a.reading = true
+	if out := a.body.out(); a.off < len(out) {
+		n := copy(p, out[a.off:])
+		a.off += n
+		return n, nil
+	}
+	if a.body.rest == nil {
+		return 0, a.body.end
+	}
+	// The client's own body guards itself, and may block: not under our lock.
+	a.mu.Unlock()
+	n, err := a.body.rest.Read(p)
+	a.mu.Lock()
+	a.body.passed.Add(int64(n))
+	return n, err
+}
+
+// Close implements io.Closer: it ends an attempt and rewinds the body.
+func (a *attemptBody) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.off, a.reading, a.parked = 0, false, a.began
+	if a.over == nil && a.body.passed.Load() > 0 {
+		a.over = errBodySpent
+	}
+	if a.free != nil {
+		close(a.free)
+		a.free = nil
+	}
+	return nil
+}
+
+// letGo ends all reading and tells whether the body's memory can be released.
+// An attempt that may still have to read keeps it, until the call has ended:
+// then whoever still reads gets an error, as from a server's own body after its
+// handler has returned.
+func (a *attemptBody) letGo(ended bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.over != nil:
+	case a.reading && a.off == len(a.body.out()) && a.body.rest == nil:
+		a.over = a.body.end // the transport reads once more, to meet the end
+	case ended || a.parked:
+		a.over = errBetweenAttempts
+	default:
+		return false
+	}
+	return true
+}

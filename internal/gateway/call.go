@@ -1,0 +1,334 @@
+package gateway
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/dialect"
+	"github.com/weirgate/weir/internal/keys"
+	"github.com/weirgate/weir/internal/meter"
+)
+
+// Next is the handler behind the gateway. An error means that nothing was
+// written and that the surrounding server will answer.
+type Next func(http.ResponseWriter, *http.Request) error
+
+// Surroundings is what only the server around the gateway can tell. Each
+// function may be nil.
+type Surroundings struct {
+	// Status returns the status that the server answers when Next returns err.
+	Status func(err error) int
+	// Upstream returns the address of the upstream that served, "" when unknown.
+	Upstream func(*http.Request) string
+	// Checkpoint is called before Next; the function it returns undoes what
+	// Next did to the server's own per-request state, so that Next can run again.
+	Checkpoint func(*http.Request) (restore func())
+}
+
+// Call is one inference call on its way through the gateway.
+type Call struct {
+	gateway  *Gateway
+	options  *Options
+	around   *Surroundings
+	request  *http.Request // as the client sent it
+	received time.Time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	control  *http.ResponseController
+
+	before, after *Call // neighbours in live.awaiting, under its lock
+	waits         bool  // is in live.awaiting, under its lock
+	tokenSeen     bool  // has been taken off live.awaiting by its own goroutine
+
+	candidates []*dialect.Dialect
+	dialect    *dialect.Dialect
+	wants      call.Request
+	identity   call.Identity
+	instants   call.Instants
+	body       *requestBody
+	attempt    *attemptBody
+	trace      upstreamTrace
+	meter      *meter.Meter
+	tap        tap
+	degraded   []call.Degradation
+	hidesUsage bool // the upstream reports usage only when asked, and was not
+	replayed   bool
+
+	record atomic.Pointer[call.Record]
+}
+
+// Reasons for which a request is not measured.
+const (
+	UnknownPath   = "path"
+	UnknownMethod = "method"
+)
+
+// Begin recognises an inference call. It returns nil for everything else, which
+// is to be passed on untouched; that is counted. around and options must
+// outlive the call.
+func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings) *Call {
+	received := time.Now()
+	var candidates []*dialect.Dialect
+	if options.Dialect == nil {
+		if candidates = dialect.ByPath(r.URL.Path); len(candidates) == 0 {
+			g.metrics.Unmeasured(UnknownPath)
+			return nil
+		}
+	}
+	if r.Method != http.MethodPost {
+		g.metrics.Unmeasured(UnknownMethod)
+		return nil
+	}
+	if options.Dialect != nil {
+		candidates = []*dialect.Dialect{options.Dialect}
+	}
+	c := &Call{
+		gateway: g, options: options, around: around, request: r, received: received,
+		candidates: candidates, dialect: candidates[0],
+		identity: call.Identity{
+			ID:        g.newID(),
+			RequestID: call.Name([]byte(r.Header.Get("X-Request-Id"))),
+			TraceID:   traceID(r),
+			Run:       call.Name([]byte(r.Header.Get("X-Weir-Run"))),
+			Time:      received,
+			Key:       g.keyID(keys.FromRequest(r.Header, r.URL.RawQuery)),
+			Class:     options.Class,
+			Path:      call.Name([]byte(r.URL.Path)),
+		},
+	}
+	c.ctx, c.cancel = context.WithCancelCause(r.Context())
+	c.trace.received = received
+	c.trace.giveUp = c.ctx.Done()
+	return c
+}
+
+// ID returns the call's id.
+func (c *Call) ID() string { return c.identity.ID }
+
+// Record returns the call's record, nil until it has ended.
+func (c *Call) Record() *call.Record { return c.record.Load() }
+
+// Serve reads the request, runs next with the tap between it and the client,
+// and leaves the call's one record, whatever happens. It returns next's error
+// and lets its panics pass.
+func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
+	c.control = http.NewResponseController(w)
+	c.gateway.live.enter(c)
+	returned := false
+	defer func() {
+		var panicked any
+		if !returned {
+			panicked = recover()
+		}
+		c.end(err, panicked)
+		if panicked != nil {
+			panic(panicked)
+		}
+	}()
+	c.readRequest()
+	c.meter = meter.New(c.dialect, &c.wants)
+	for _, reason := range c.degraded {
+		c.meter.Degrade(reason)
+	}
+	c.tap = tap{w: w, control: c.control, call: c, meter: c.meter}
+	r := c.outgoing()
+	err = c.run(r, next)
+	c.tap.finish()
+	returned = true
+	return err
+}
+
+// readRequest reads the body ahead and learns what the client asks for.
+func (c *Call) readRequest() {
+	r := c.request
+	look := dialect.NewLook(c.candidates, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"))
+	see := look.Write
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		see = func([]byte) {}
+		c.degraded = append(c.degraded, call.BodyEncoded)
+	}
+	c.body = readAhead(r, &c.gateway.looks, see)
+	c.instants.BodyRead = call.Lasting(c.since())
+	var malformed bool
+	c.dialect, c.wants, malformed = look.Done(c.body.complete())
+	switch {
+	case len(c.degraded) > 0: // not looked at
+	case c.body.over != "":
+		c.degraded = append(c.degraded, c.body.over)
+	case malformed:
+		c.degraded = append(c.degraded, call.BodyMalformed)
+	}
+	c.identity.Model = c.wants.Model
+	c.identity.Dialect = c.dialect.Name
+	if !c.wants.Stream {
+		c.gateway.live.settled(c)
+		c.tokenSeen = true
+	}
+	c.policy(look)
+	c.instants.Admitted = call.Lasting(c.since())
+}
+
+// policy asks the upstream for usage, where the directive wants that and the
+// client has not spoken.
+func (c *Call) policy(look *dialect.Look) {
+	edit, unsaid := look.IncludeUsageEdit()
+	c.hidesUsage = unsaid || c.wants.IncludeUsage == call.No
+	if !unsaid || c.options.Usage == Passthrough || c.options.Usage == "" || !c.body.complete() || len(c.degraded) > 0 {
+		return
+	}
+	held := c.body.held
+	if edit.Offset < 0 || edit.Delete < 0 || edit.Offset+edit.Delete > int64(len(held)) {
+		return
+	}
+	edited := make([]byte, 0, len(held)+len(edit.Insert))
+	edited = append(edited, held[:edit.Offset]...)
+	edited = append(edited, edit.Insert...)
+	edited = append(edited, held[edit.Offset+edit.Delete:]...)
+	c.body.sends = edited
+	c.hidesUsage = false
+}
+
+// outgoing makes the request that next sees: the client's, with a body that can
+// be read more than once and a context that knows the attempts. It is a copy
+// with a URL and header map of its own, so that a second run of next begins
+// from what the client sent.
+func (c *Call) outgoing() *http.Request {
+	c.trace.body.Store(nil)
+	r := c.request.WithContext(httptrace.WithClientTrace(c.ctx, c.trace.client()))
+	u := new(url.URL)
+	*u = *c.request.URL
+	r.URL = u
+	r.Header = maps.Clone(c.request.Header)
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	if len(r.Header["Accept-Encoding"]) == 0 {
+		// Without this the transport asks for gzip by itself and unpacks the
+		// answer, so that neither headers nor bytes are the upstream's own.
+		r.Header.Set("Accept-Encoding", "identity")
+	}
+	if c.body.sends != nil {
+		if r.ContentLength >= 0 {
+			r.ContentLength = int64(len(c.body.sends))
+		}
+		if r.Header.Get("Content-Length") != "" {
+			r.Header.Set("Content-Length", strconv.Itoa(len(c.body.sends)))
+		}
+		if c.options.Usage == InjectAndStrip {
+			r.Header.Set("Accept-Encoding", "identity")
+			c.tap.strip = new(stripper)
+		}
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		c.attempt = &attemptBody{body: c.body}
+		c.trace.body.Store(c.attempt)
+		r.Body = c.attempt
+		r.GetBody = nil
+	}
+	return r
+}
+
+// run runs next, and once more when the first run met a stale keep-alive
+// connection.
+func (c *Call) run(r *http.Request, next Next) error {
+	var restore func()
+	if c.around.Checkpoint != nil && !c.options.NoReplay {
+		restore = c.around.Checkpoint(r)
+	}
+	err := next(&c.tap, r)
+	if err == nil || c.options.NoReplay || !c.stale(err) {
+		return err
+	}
+	if restore != nil {
+		restore()
+	}
+	c.replayed = true
+	return next(&c.tap, c.outgoing())
+}
+
+// answered is called when the final header goes to the client: the request
+// cannot be sent again any more, so what is held of it can go.
+func (c *Call) answered() {
+	if !c.instants.FirstByte.IsKnown() {
+		c.instants.FirstByte = call.Lasting(c.since())
+	}
+	c.letGo(false)
+}
+
+// letGo releases the memory of the body unless it is still being sent; over
+// tells that the call is, and nothing may be sent any more.
+func (c *Call) letGo(over bool) {
+	if c.attempt == nil || c.attempt.letGo(over) {
+		c.body.release()
+	}
+}
+
+// end seals the record. It runs once per call, on every path.
+func (c *Call) end(err error, panicked any) {
+	at := c.since()
+	if c.meter == nil { // a fault before the answer could begin
+		c.meter = meter.New(c.dialect, &c.wants)
+	}
+	if panicked != nil && c.tap.w != nil {
+		c.tap.finish()
+	}
+	e := c.ending(err, panicked)
+	e.At = at
+	e.Instants = c.endInstants()
+	e.UsageOnRequest = c.hidesUsage
+
+	rec := &call.Record{Identity: c.identity}
+	c.meter.Finish(rec, e)
+	rec.Identity.Dialect = c.dialect.Name
+	rec.Attempts = int(c.trace.attempts.Load())
+	rec.Replayed = c.replayed
+	rec.Upstream = c.upstream()
+	rec.ClientProtocol = c.request.Proto
+	if c.body != nil {
+		rec.BytesIn = c.body.size()
+		c.letGo(true)
+	}
+	c.record.Store(rec)
+	c.cancel(nil)
+	c.gateway.live.leave(c)
+	c.gateway.keep(rec)
+}
+
+// endInstants settles which instants are known. A handler without a connection
+// of its own has the request as soon as it is run, and its header is the first
+// byte.
+func (c *Call) endInstants() call.Instants {
+	at := c.instants
+	if c.trace.attempts.Load() == 0 {
+		if at.FirstByte.IsKnown() {
+			at.Sent = at.Admitted
+		}
+		return at
+	}
+	at.Sent = c.trace.sent()
+	if first := offset(&c.trace.firstByte); first.IsKnown() {
+		at.FirstByte = first
+	} else {
+		at.FirstByte = call.Duration{} // the answer came from somewhere else
+	}
+	return at
+}
+
+func (c *Call) upstream() string {
+	if c.around.Upstream != nil {
+		if u := c.around.Upstream(c.request); u != "" {
+			return u
+		}
+	}
+	if p := c.trace.remote.Load(); p != nil {
+		return *p
+	}
+	return ""
+}

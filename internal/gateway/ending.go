@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirgate/weir/internal/meter"
+)
+
+// staleWithin is how soon after the request was written a connection that had
+// served before must have closed to count as stale: closed by the upstream
+// before it can have read and begun to work on the request.
+const staleWithin = 50 * time.Millisecond
+
+// stale tells whether the run of next that returned err met a keep-alive
+// connection which the upstream had closed: nothing reached the client, the
+// connection had served before, no byte of an answer came, and it closed at
+// once. Only then may the request be sent again, since an upstream that has
+// begun to work on it would do the work, and bill for it, twice.
+func (c *Call) stale(err error) bool {
+	if c.tap.status != 0 || c.ctx.Err() != nil || !c.body.complete() || isTimeout(err) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	connected, wrote := offset(&c.trace.connected), offset(&c.trace.wrote)
+	if !connected.IsKnown() || !c.trace.reused.Load() || offset(&c.trace.firstByte).IsKnown() {
+		return false
+	}
+	since := wrote.Or(connected.Or(0))
+	return c.since()-since <= staleWithin
+}
+
+// ending decides what ended the call, from what the handler returned and how.
+func (c *Call) ending(err error, panicked any) meter.End {
+	e := meter.End{Status: c.tap.status}
+	if err != nil && e.Status == 0 {
+		e.Status = http.StatusBadGateway
+		if c.around.Status != nil {
+			e.Status = c.around.Status(err)
+		}
+	}
+	aborted := panicked != nil
+	switch {
+	case aborted && !isAbort(panicked):
+		e.Cause = meter.Fault
+	case errors.Is(context.Cause(c.ctx), ErrShutdown):
+		e.Cause = meter.ProcessEnds
+	case errors.Is(c.tap.failed, os.ErrDeadlineExceeded):
+		e.Cause = meter.ReaderCut
+	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+		e.Cause = meter.TimedOut
+	case c.ctx.Err() != nil, c.tap.failed != nil, c.body != nil && c.body.clientFailed():
+		e.Cause = meter.ClientLeft
+	case err != nil && (isTimeout(err) || e.Status == http.StatusGatewayTimeout):
+		e.Cause, e.Error = meter.TimedOut, errorCode(err)
+	case err != nil:
+		e.Cause, e.Error = meter.UpstreamLost, errorCode(err)
+		if offset(&c.trace.firstByte).IsKnown() == false && c.trace.attempts.Load() == 0 && e.Error == "" {
+			e.Error = "status_" + strconv.Itoa(e.Status)
+		}
+	case aborted:
+		e.Cause = meter.UpstreamLost
+	}
+	return e
+}
+
+// clientFailed tells whether the client's own body broke off.
+func (b *requestBody) clientFailed() bool {
+	return b.rest == nil && !errors.Is(b.end, io.EOF)
+}
+
+func isAbort(panicked any) bool {
+	err, ok := panicked.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// errorCode names a failure to reach the upstream in one word; "" when the
+// error is of no known kind. It never carries the error's own text.
+func errorCode(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.As(err, &op) && op.Op == "dial" && isTimeout(err):
+		return "dial_timeout"
+	case isTimeout(err):
+		return "timeout"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "dial"
+	case strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "):
+		return "tls"
+	case strings.Contains(err.Error(), "no upstreams available"):
+		return "no_upstream"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection_reset"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EPIPE):
+		return "connection_closed"
+	}
+	return ""
+}

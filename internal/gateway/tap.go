@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirgate/weir/internal/meter"
+)
+
+// tap stands between the answer and the client: the client first, then the
+// meter. It deliberately does not embed the writer it wraps, so that no method
+// of that writer (ReadFrom above all) can bypass Write.
+type tap struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	call    *Call
+	meter   *meter.Meter
+	strip   *stripper // nil unless the usage event is to be kept from the client
+
+	status  int   // of the final header, 0 before it
+	flush   bool  // each piece is flushed as it comes
+	flushed bool  // nothing was written since the last flush
+	pieces  uint  // writes so far
+	failed  error // the client could not be written to
+}
+
+// sampleEvery is how many pieces pass between two measurements of the
+// gateway's own time.
+const sampleEvery = 16
+
+// Header implements http.ResponseWriter.
+func (t *tap) Header() http.Header { return t.w.Header() }
+
+// Unwrap lets http.ResponseController reach hijacking, deadlines and full duplex.
+func (t *tap) Unwrap() http.ResponseWriter { return t.w }
+
+// WriteHeader implements http.ResponseWriter. Informational answers pass; they
+// may come from another goroutine than the final one.
+func (t *tap) WriteHeader(status int) {
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		t.w.WriteHeader(status)
+		return
+	}
+	if t.status == 0 {
+		t.status = status
+		h := t.w.Header()
+		// The header is read before it goes out: writers outside of this one
+		// (encode) may change it on the way, and the bytes seen here are as
+		// they were before.
+		t.meter.Header(status, h)
+		t.flush = h.Get("Content-Length") == "" || isEventStream(h)
+		if t.strip != nil && !t.strip.begin(status, h) {
+			t.strip = nil
+		}
+		t.call.answered()
+	}
+	t.w.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (t *tap) Write(b []byte) (int, error) {
+	if t.status == 0 {
+		t.WriteHeader(http.StatusOK)
+	}
+	begin := t.call.since()
+	n, err := t.forward(b)
+	end := t.call.since()
+	t.meter.Write(b[:n], begin, end)
+	if !t.call.tokenSeen && t.meter.FirstToken().IsKnown() {
+		t.call.tokenSeen = true
+		t.call.gateway.live.settled(t.call)
+	}
+	if t.pieces%sampleEvery == 0 {
+		t.call.gateway.metrics.AddedDelay(t.call.since() - end)
+	}
+	t.pieces++
+	return n, err
+}
+
+// forward hands b to the client, flushed where the proxy would flush it anyway,
+// so that nothing of ours lies between the bytes and the wire.
+func (t *tap) forward(b []byte) (n int, err error) {
+	t.flushed = false
+	if t.strip != nil {
+		n, err = t.strip.write(t.w, b)
+	} else {
+		n, err = t.w.Write(b)
+	}
+	if err != nil {
+		t.failed = err
+		return n, err
+	}
+	if t.flush && n > 0 {
+		// The proxy ignores errors of its own flush too: a connection that is
+		// gone shows at the next write.
+		_ = t.FlushError()
+	}
+	return n, nil
+}
+
+// FlushError implements what http.ResponseController looks for. A flush right
+// after one of ours has nothing to do.
+func (t *tap) FlushError() error {
+	if t.flushed {
+		return nil
+	}
+	err := t.control.Flush()
+	t.flushed = err == nil && t.status != 0
+	return err
+}
+
+// finish lets go of bytes that the stripper still holds.
+func (t *tap) finish() {
+	if t.strip == nil || t.failed != nil {
+		return
+	}
+	if _, err := t.strip.finish(t.w); err != nil {
+		t.failed = err
+	}
+}
+
+func isEventStream(h http.Header) bool {
+	const want = "text/event-stream"
+	v := h.Get("Content-Type")
+	return len(v) >= len(want) && v[:len(want)] == want
+}
+
+// since returns the time since the call was received.
+func (c *Call) since() time.Duration { return time.Since(c.received) }

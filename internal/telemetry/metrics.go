@@ -1,0 +1,139 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirgate/weir/internal/call"
+)
+
+// Metrics counts calls for Prometheus. Make it with New, once per process; all
+// methods may be called at the same time, and do nothing on a nil Metrics.
+type Metrics struct {
+	families [numMetrics]*family
+	live     atomic.Pointer[func() LiveState]
+
+	models, classes, dialects *learnt
+
+	mu     sync.RWMutex // guards the two maps, not what they point to
+	series map[modelKey]*modelSeries
+	calls  map[callKey]*atomic.Pointer[counter]
+
+	phases                               [numPhases][len(phaseSources) + 1]atomic.Pointer[histogram]
+	unmeasured, degraded, parseErrors    *counters
+	attempts, replays, bytesIn, bytesOut *counter
+	addedDelay                           *histogram
+}
+
+// LiveState is what holds at this moment. The zero value is an idle gateway.
+type LiveState struct {
+	InFlight           int64 // calls received and not ended
+	AwaitingFirstToken int64 // those of them that are streamed and have brought no output
+	// OldestAwaiting is the age of the oldest of those; unknown when there is none.
+	OldestAwaiting call.Duration
+}
+
+// New returns Metrics that have counted nothing and are not registered.
+func New() *Metrics {
+	m := &Metrics{
+		models:   newLearnt(ModelCap),
+		classes:  newLearnt(ClassCap),
+		dialects: newLearnt(DialectCap),
+		series:   make(map[modelKey]*modelSeries),
+		calls:    make(map[callKey]*atomic.Pointer[counter]),
+	}
+	for i := range table {
+		m.families[i] = newFamily(&table[i])
+	}
+	m.unmeasured = newCounters(m.families[unmeasured], newLearnt(ReasonCap))
+	m.degraded = newCounters(m.families[degraded], newLearnt(ReasonCap))
+	m.parseErrors = newCounters(m.families[parseErrors], m.dialects)
+	single := func(row int) *counter { return m.families[row].counter(new(atomic.Pointer[counter])) }
+	m.attempts, m.replays = single(attempts), single(replays)
+	m.bytesIn, m.bytesOut = single(bytesIn), single(bytesOut)
+	m.addedDelay = m.families[addedDelay].histogram(new(atomic.Pointer[histogram]))
+	return m
+}
+
+// Register makes reg expose the metrics. The same Metrics may be registered
+// with any number of registries, and again with one that has it already. It is
+// an error when reg holds other collectors under one of the names.
+func (m *Metrics) Register(reg prometheus.Registerer) error {
+	if m == nil || reg == nil {
+		return nil
+	}
+	err := reg.Register((*collector)(m))
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) && already.ExistingCollector == prometheus.Collector((*collector)(m)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("register metrics: %w (each registry takes the metrics of one gateway; share one Metrics)", err)
+	}
+	return nil
+}
+
+// Live sets where the gauges come from. The function is called at each scrape,
+// possibly several at once, and should return at once; nil takes the gauges
+// away. The last one set holds.
+func (m *Metrics) Live(state func() LiveState) {
+	switch {
+	case m == nil:
+	case state == nil:
+		m.live.Store(nil)
+	default:
+		m.live.Store(&state)
+	}
+}
+
+// Unmeasured counts a request that passed without a record. Reasons are short
+// codes such as UnknownPath, never text from outside.
+func (m *Metrics) Unmeasured(reason string) {
+	if m != nil {
+		m.unmeasured.add(reason, 1)
+	}
+}
+
+// AddedDelay counts the gateway's own time on one chunk. It takes some
+// nanoseconds and does not allocate; the caller decides which chunks to sample.
+func (m *Metrics) AddedDelay(d time.Duration) {
+	if m != nil {
+		m.addedDelay.observe(d)
+	}
+}
+
+// collector is Metrics as Prometheus sees it: one collector for the whole
+// table, so that registering is all or nothing.
+type collector Metrics
+
+// Describe is part of prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, f := range c.families {
+		ch <- f.desc
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range c.families {
+		f.collect(ch)
+	}
+	source := c.live.Load()
+	if source == nil {
+		return
+	}
+	now := (*source)()
+	gauge := func(row int, v float64) {
+		ch <- prometheus.MustNewConstMetric(c.families[row].desc, prometheus.GaugeValue, v)
+	}
+	gauge(callsInFlight, float64(now.InFlight))
+	gauge(callsAwaiting, float64(now.AwaitingFirstToken))
+	if age, known := now.OldestAwaiting.Get(); known {
+		gauge(oldestAwaiting, age.Seconds())
+	}
+}
