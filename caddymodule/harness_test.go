@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -101,14 +102,26 @@ func (r *run) records(query string) []*call.Record {
 	return answer.Calls
 }
 
-// record returns the one record of a run.
+// record returns the one record of a run. It waits for it: the client may have
+// the last byte before the handler has returned.
 func (r *run) record(runID string) *call.Record {
 	r.t.Helper()
-	calls := r.records("run=" + runID)
-	if len(calls) != 1 {
-		r.t.Fatalf("run %s left %d records, want 1", runID, len(calls))
+	return r.recordsOf(runID, 1)[0]
+}
+
+// recordsOf waits until a run has left n records and returns them, the newest
+// first; more than n fail the test.
+func (r *run) recordsOf(runID string, n int) []*call.Record {
+	r.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		calls := r.records(fmt.Sprintf("run=%s&limit=%d", url.QueryEscape(runID), n+1))
+		if len(calls) == n {
+			return calls
+		}
+		if len(calls) > n || time.Now().After(deadline) {
+			r.t.Fatalf("run %s left %d records, want %d", runID, len(calls), n)
+		}
 	}
-	return calls[0]
 }
 
 func (r *run) get(path string) (status int, body []byte) {
@@ -203,9 +216,9 @@ func (s site) url(protocol, path string) string {
 }
 
 // post makes a request for a run; body is JSON.
-func post(ctx context.Context, t *testing.T, url, runID, body string) *http.Request {
+func post(ctx context.Context, t *testing.T, address, runID, body string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

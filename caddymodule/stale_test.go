@@ -100,7 +100,7 @@ func TestStaleConnections(t *testing.T) {
 					t.Logf("call %d: status %d, %q, %v", i, res.StatusCode, body, err)
 				}
 			}
-			for _, rec := range run.records("run=stale&limit=400") {
+			for _, rec := range run.recordsOf("stale", 400) {
 				if rec.Replayed {
 					replayed++
 					if rec.Attempts < 2 || rec.Outcome != call.Completed {

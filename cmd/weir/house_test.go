@@ -1,0 +1,161 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// house is the plan of the repository: what each package says of itself, which
+// of our packages it may import, and which modules beside the standard library.
+// A change of plan is made here first.
+var house = map[string]struct {
+	says    string
+	ours    []string
+	modules []string
+}{
+	"sse":               {"parses event streams byte by byte", nil, nil},
+	"internal/call":     {"holds the facts of one call: request, usage, instants, phases, outcome and the Record made of them", nil, nil},
+	"internal/jsonscan": {"reads JSON piece by piece and reports only the values asked for", nil, nil},
+	"internal/dialect":  {"reads one API's requests and response events", []string{"sse", "internal/call", "internal/jsonscan"}, nil},
+	"internal/inflate": {"unpacks a copy of a compressed body, bounded", nil,
+		[]string{"github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	"internal/meter": {"turns bytes and times into a Record",
+		[]string{"sse", "internal/call", "internal/dialect", "internal/inflate"}, nil},
+	"internal/keys": {"knows callers: ids, aliases, limits, expiry", []string{"internal/call"}, nil},
+	"internal/telemetry": {"exports records as spans and metrics; all names in names.go", []string{"internal/call"},
+		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel"}},
+	"internal/gateway": {"walks one call through the rooms, and runs what runs in the background",
+		[]string{"sse", "internal/call", "internal/dialect", "internal/inflate", "internal/meter", "internal/keys", "internal/telemetry"},
+		[]string{"go.opentelemetry.io/otel"}},
+	"internal/sim": {"imitates an engine with continuous batching, deterministically from a seed", []string{"sse"}, nil},
+	"internal/command": {"holds the subcommands, one file each",
+		[]string{"sse", "internal/call", "internal/dialect", "internal/gateway", "internal/sim", "internal/telemetry"},
+		[]string{"github.com/spf13/cobra", "github.com/caddyserver/caddy"}},
+	"caddymodule": {"adapts the gateway to Caddy: app, handler, Caddyfile, admin API and command registration",
+		[]string{"internal/call", "internal/dialect", "internal/gateway", "internal/telemetry", "internal/command"},
+		[]string{"github.com/caddyserver/caddy", "github.com/caddyserver/certmagic", "github.com/spf13/cobra", "go.uber.org/zap"}},
+	"cmd/weir": {"is Caddy with the Weir gateway built in", []string{"caddymodule"}, []string{"github.com/caddyserver/caddy"}},
+}
+
+const (
+	root   = "../.."
+	module = "github.com/weirgate/weir/"
+)
+
+// TestHouse holds every package to the plan.
+func TestHouse(t *testing.T) {
+	found := map[string]bool{}
+	walk(t, func(dir, file string) {
+		found[dir] = true
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		plan, known := house[dir]
+		if !known {
+			return // reported below
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, dir, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			if ours, yes := strings.CutPrefix(path, module); yes {
+				if !slices.Contains(plan.ours, ours) {
+					t.Errorf("%s/%s imports %s, which the plan does not allow", dir, file, ours)
+				}
+			} else if strings.Contains(strings.Split(path, "/")[0], ".") && !slices.ContainsFunc(plan.modules, func(m string) bool {
+				return path == m || strings.HasPrefix(path, m+"/")
+			}) {
+				t.Errorf("%s/%s imports %s, which the plan does not allow", dir, file, path)
+			}
+		}
+	})
+	for dir := range found {
+		if _, known := house[dir]; !known {
+			t.Errorf("package %s is not in the plan", dir)
+		}
+	}
+	for dir := range house {
+		if !found[dir] {
+			t.Errorf("package %s of the plan does not exist", dir)
+		}
+	}
+}
+
+// TestPackageSentences: each package says what it is, in one place.
+func TestPackageSentences(t *testing.T) {
+	said := map[string]int{}
+	walk(t, func(dir, file string) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc == nil {
+			return
+		}
+		said[dir]++
+		kind := "Package "
+		if f.Name.Name == "main" {
+			kind = "Command "
+		}
+		want := kind + filepath.Base(dir) + " " + house[dir].says + "."
+		if got := strings.ReplaceAll(f.Doc.Text(), "\n", " "); !strings.HasPrefix(got, want) {
+			t.Errorf("%s says %q, the plan %q", dir, got, want)
+		}
+	})
+	for dir := range house {
+		if said[dir] != 1 {
+			t.Errorf("package %s has its sentence in %d files, want 1", dir, said[dir])
+		}
+	}
+}
+
+// TestTopLevel: whoever opens the repository sees these and nothing else.
+func TestTopLevel(t *testing.T) {
+	allowed := []string{"caddymodule", "sse", "slo", "cmd", "internal", "Caddyfile.example", "README.md", "go.mod", "go.sum", "LICENSE", "CHANGELOG.md"}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name[0] != '.' && !slices.Contains(allowed, name) {
+			t.Errorf("%s does not belong to the top level", name)
+		}
+	}
+}
+
+// walk calls visit for every Go file that belongs to the module.
+func walk(t *testing.T, visit func(dir, file string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != root && (name[0] == '.' || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") {
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			visit(filepath.ToSlash(dir), name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
