@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +12,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/spf13/cobra"
 
-	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/sim"
 )
 
@@ -30,37 +27,41 @@ type demo struct {
 	admin    string // host:port of the admin endpoint; a free port when that is taken
 	upstream string // base URL of the endpoint; "" is the embedded simulator
 	keyEnv   string // environment variable with the upstream's own key
+	model    string // of the proposed call
 	once     bool   // send one call, show it, end
 
 	out io.Writer
 }
 
-// NewDemoCommand returns `weir demo`.
-func NewDemoCommand() *cobra.Command {
+const demoShort = "Runs the gateway in front of an endpoint, or of a simulated engine, and shows each measured call"
+
+func configureDemo(cmd *cobra.Command) {
 	d := new(demo)
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Runs the gateway in front of an endpoint, or of a simulated engine, and shows each measured call",
-		Long: `Runs the gateway in front of an endpoint, or of the embedded engine simulator
+	cmd.Long = `Runs the gateway in front of an endpoint, or of the embedded engine simulator
 when none is named, says where to send a first call, and prints each call as it
-is measured. Nothing is written to disk but the secret for key ids.`,
-		Example: `  weir demo
+is measured. Nothing is written to disk but the secret for key ids.`
+	cmd.Example = `  weir demo
+  weir demo --once
   weir demo --upstream http://127.0.0.1:8000
-  TAOTOKEN_KEY=sk-… weir demo --upstream https://taotoken.net/api --upstream-key-env TAOTOKEN_KEY`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.out = cmd.OutOrStdout()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return d.run(ctx)
-		},
-	}
+  UPSTREAM_KEY=sk-… weir demo --upstream https://taotoken.net/api --upstream-key-env UPSTREAM_KEY`
+	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:8080", "address of the gateway")
 	cmd.Flags().StringVar(&d.admin, "admin", "127.0.0.1:2019", "address of the admin endpoint; a free port when it is taken")
 	cmd.Flags().StringVar(&d.upstream, "upstream", "", "base URL of the endpoint, with or without a path; the embedded simulator when empty")
 	cmd.Flags().StringVar(&d.keyEnv, "upstream-key-env", "", "environment variable that holds the key for the endpoint; callers' keys pass when empty")
+	cmd.Flags().StringVar(&d.model, "model", "demo", "model that the proposed first call names")
 	cmd.Flags().BoolVar(&d.once, "once", false, "send one call, show its record, and end")
-	return cmd
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cmd.SilenceUsage = true // what follows is not about flags
+		d.out = cmd.OutOrStdout()
+		ctx := cmd.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return d.run(ctx)
+	}
 }
 
 func (d *demo) run(ctx context.Context) error {
@@ -93,136 +94,12 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer func() { _ = caddy.Stop() }()
 
-	fmt.Fprintf(d.out, "%-18s%s\n%-18shttp://%s\n%-18shttp://%s/weir/calls\n\n", what, upstream, "gateway", d.listen, "records", admin)
+	fmt.Fprintf(d.out, "%-18s%s\n%-18shttp://%s\n%-18shttp://%s/weir/calls\n\n", what, upstream, "gateway", d.reach(), "records", admin)
 	if d.once {
 		return d.first(ctx, admin)
 	}
-	fmt.Fprintf(d.out, "Send a first call from another terminal:\n\n%s\n\nCalls appear below; Ctrl-C ends.\n\n%s\n", curl(d.listen), demoHead)
+	fmt.Fprintf(d.out, "Send a first call from another terminal:\n\n%s\n\nCalls appear below; Ctrl-C ends.\n\n%s\n", d.curl(), demoHead)
 	return d.follow(ctx, admin)
-}
-
-// firstBody is the body of the call that the demo proposes, and sends by itself with --once.
-const firstBody = `{"model":"demo","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Why is a weir low?"}]}`
-
-func curl(listen string) string {
-	return "  curl -N http://" + listen + "/v1/chat/completions -H 'Content-Type: application/json' \\\n    -d '" + firstBody + "'"
-}
-
-// first sends one call and shows its record.
-func (d *demo) first(ctx context.Context, admin string) error {
-	run := fmt.Sprintf("demo-%d", time.Now().UnixNano())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.listen+"/v1/chat/completions", strings.NewReader(firstBody))
-	if err != nil {
-		return fmt.Errorf("make the first call: %w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-Weir-Run", run)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return fmt.Errorf("send the first call: %w", err)
-	}
-	defer res.Body.Close()
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		return fmt.Errorf("read the answer to the first call: %w", err)
-	}
-	for {
-		calls, err := fetch(ctx, admin, "run="+run)
-		if err != nil {
-			return err
-		}
-		if len(calls) > 0 {
-			fmt.Fprintf(d.out, "%s\n%s\n\n", demoHead, line(calls[0]))
-			enc := json.NewEncoder(d.out)
-			enc.SetIndent("", "  ")
-			return enc.Encode(calls[0])
-		}
-		if !wait(ctx) {
-			return nil
-		}
-	}
-}
-
-// follow prints each new record, oldest first, until ctx is done.
-func (d *demo) follow(ctx context.Context, admin string) error {
-	last := ""
-	for wait(ctx) {
-		calls, err := fetch(ctx, admin, "limit=200")
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		fresh := 0
-		for fresh < len(calls) && calls[fresh].ID != last {
-			fresh++
-		}
-		for i := fresh - 1; i >= 0; i-- {
-			fmt.Fprintln(d.out, line(calls[i]))
-		}
-		if len(calls) > 0 {
-			last = calls[0].ID
-		}
-	}
-	return nil
-}
-
-// wait pauses between two looks at the records; false ends the demo.
-func wait(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(200 * time.Millisecond):
-		return true
-	}
-}
-
-func fetch(ctx context.Context, admin, query string) ([]*call.Record, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/weir/calls?"+query, nil)
-	if err != nil {
-		return nil, fmt.Errorf("ask for records: %w", err)
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("ask for records: %w", err)
-	}
-	defer res.Body.Close()
-	var answer struct{ Calls []*call.Record }
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
-	}
-	return answer.Calls, nil
-}
-
-const demoHead = "TIME      DIALECT             OUTCOME         TTFT       TPOT       E2E        IN     OUT    PHASES"
-
-// line shows one call. A dash stands for what is unknown or undefined.
-func line(r *call.Record) string {
-	count := func(c call.Count) string {
-		if n, known := c.Get(); known {
-			return fmt.Sprint(n)
-		}
-		return "-"
-	}
-	var phases []string
-	for f := range r.Fields {
-		if ms, ok := f.Value.(float64); ok && f.Group == "phases" && ms >= 0.05 {
-			phases = append(phases, fmt.Sprintf("%s %.1f", strings.TrimSuffix(f.Name, "_ms"), ms))
-		}
-	}
-	outcome := string(r.Outcome)
-	if r.Error != "" {
-		outcome += " (" + r.Error + ")"
-	}
-	return fmt.Sprintf("%-9s %-19s %-15s %-10s %-10s %-10s %-6s %-6s %s", r.Time.Local().Format(time.TimeOnly), r.Dialect, outcome,
-		milliseconds(r.TTFT), milliseconds(r.TPOT), milliseconds(r.E2E), count(r.Input), count(r.Output), strings.Join(phases, ", "))
-}
-
-func milliseconds(d call.Duration) string {
-	if !d.IsKnown() {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f ms", d.MillisecondsFloat())
 }
 
 // config writes the demo's Caddyfile and adapts it.
@@ -280,7 +157,7 @@ func simulate() (*simulated, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("listen for the simulated engine: %w", err), engine.Close())
 	}
-	s := &simulated{engine: engine, server: &http.Server{Handler: engine}, done: make(chan struct{})}
+	s := &simulated{engine: engine, server: engine.Server(), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		_ = s.server.Serve(l) // ends with Close

@@ -104,19 +104,9 @@ Stop it with Ctrl-C.
 `, cfg.Quirks, cfg.Model, address)
 }
 
-// SimShort describes the sim subcommand in one line.
-const SimShort = "Imitates an LLM inference engine, for trying things without a GPU"
+const simShort = "Imitates an LLM inference engine, for trying things without a GPU"
 
-// NewSimCommand returns the sim subcommand.
-func NewSimCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sim", Short: SimShort}
-	ConfigureSim(cmd)
-	return cmd
-}
-
-// ConfigureSim gives a command the flags, the help and the work of the sim
-// subcommand.
-func ConfigureSim(cmd *cobra.Command) {
+func configureSim(cmd *cobra.Command) {
 	args := SimArgs{Grace: 2 * time.Second}
 	cfg := &args.Engine
 	var quirks string

@@ -29,7 +29,7 @@ func startSim(t *testing.T, flags ...string) (base string, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := announced{make(chan string, 1)}
-	cmd := NewSimCommand()
+	cmd := build(t, "sim")
 	cmd.SetArgs(append([]string{"--listen", "127.0.0.1:0"}, flags...))
 	cmd.SetOut(out)
 	cmd.SetErr(io.Discard)
@@ -114,7 +114,7 @@ func TestSimSaysWhatToDoAboutErrors(t *testing.T) {
 		{[]string{"--decode", "-5ms"}, "--decode is -5ms"},
 		{[]string{"surplus"}, "unknown command"},
 	} {
-		cmd := NewSimCommand()
+		cmd := build(t, "sim")
 		cmd.SetArgs(tc.flags)
 		cmd.SetOut(io.Discard)
 		cmd.SetErr(io.Discard)
@@ -126,7 +126,7 @@ func TestSimSaysWhatToDoAboutErrors(t *testing.T) {
 
 func TestSimHelpShowsExamplesAndFaults(t *testing.T) {
 	var out bytes.Buffer
-	cmd := NewSimCommand()
+	cmd := build(t, "sim")
 	cmd.SetArgs([]string{"--help"})
 	cmd.SetOut(&out)
 	if err := cmd.Execute(); err != nil {
@@ -150,7 +150,7 @@ func TestSimFlagsDefaultToTheEnginesDefaults(t *testing.T) {
 	}
 	defer e.Close()
 	cfg := e.Config()
-	flags := NewSimCommand().Flags()
+	flags := build(t, "sim").Flags()
 	for name, want := range map[string]time.Duration{
 		"prefill": cfg.PrefillBase, "prefill-token": cfg.PrefillPerToken, "decode": cfg.DecodeBase,
 		"decode-sequence": cfg.DecodePerSequence, "frontend": cfg.FrontendTime, "ping": cfg.PingInterval,

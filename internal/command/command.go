@@ -1,0 +1,19 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// Subcommand is one of Weir's own, beside those of Caddy. Configure gives a
+// command its flags, its help and its work.
+type Subcommand struct {
+	Name, Short string
+	Configure   func(*cobra.Command)
+}
+
+// All lists the subcommands.
+func All() []Subcommand {
+	return []Subcommand{
+		{"demo", demoShort, configureDemo},
+		{"metrics", metricsShort, configureMetrics},
+		{"sim", simShort, configureSim},
+	}
+}
