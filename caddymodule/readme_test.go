@@ -1,0 +1,117 @@
+package caddymodule
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/spf13/cobra"
+
+	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/command"
+	"github.com/weirgate/weir/internal/sim"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestReadmeCaddyfiles runs every Caddyfile of the README, with the addresses
+// and the hosted upstream replaced by ones of this test, and sends a call.
+func TestReadmeCaddyfiles(t *testing.T) {
+	engine, err := sim.Start(sim.Config{PrefillBase: sim.None, DecodeBase: sim.None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	up := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = strings.TrimPrefix(r.URL.Path, "/api")
+		engine.ServeHTTP(w, r)
+	}))
+	blocks := regexp.MustCompile("(?s)```caddyfile\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("only %d Caddyfiles", len(blocks))
+	}
+	t.Setenv("UPSTREAM_KEY", "sk-upstream")
+	for _, b := range blocks {
+		listen := freeAddress(t)
+		text := strings.NewReplacer(":8080 {", "http://:"+port(listen)+" {\n\tbind 127.0.0.1", "https://taotoken.net", up,
+			"127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up).Replace(b[1])
+		t.Run("", func(t *testing.T) {
+			run := start(t, "", text)
+			c := client(t, "http/1.1")
+			res, err := c.Do(post(context.Background(), t, "http://"+listen+"/v1/chat/completions", "readme",
+				`{"model":"m","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"hello"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if _, err := io.Copy(io.Discard, res.Body); err != nil {
+				t.Fatal(err)
+			}
+			if rec := run.record("readme"); rec.Outcome != call.Completed || !rec.TTFT.IsKnown() {
+				t.Errorf("%s (%s) of\n%s", rec.Outcome, rec.Error, b[1])
+			}
+		})
+	}
+}
+
+// TestReadmeDirective: the options that the README lists are the directive's.
+func TestReadmeDirective(t *testing.T) {
+	text := readme(t)
+	for _, option := range []string{"dialect", "class", "usage_policy", "stale_retry", "probes"} {
+		if !regexp.MustCompile(`(?m)^\t` + option + ` +`).MatchString(text) {
+			t.Errorf("the README does not show %s", option)
+		}
+	}
+	if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(":80 {\nweir {\nnothing\n}\n}"), nil); err == nil || !strings.Contains(err.Error(), "it has dialect, class, usage_policy, stale_retry and probes") {
+		t.Errorf("the directive says of its options: %v", err)
+	}
+}
+
+// TestReadmeCommands: every subcommand of ours is in the README, and every flag
+// that it names exists.
+func TestReadmeCommands(t *testing.T) {
+	text := readme(t)
+	for _, c := range command.All() {
+		if !strings.Contains(text, "`weir "+c.Name+"`") {
+			t.Errorf("the README does not list weir %s", c.Name)
+		}
+		cmd := &cobra.Command{Use: c.Name}
+		c.Configure(cmd)
+		for _, line := range regexp.MustCompile("weir "+c.Name+"( [^`\n]*)").FindAllStringSubmatch(text, -1) {
+			for _, flag := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(line[1], -1) {
+				if cmd.Flags().Lookup(flag[1]) == nil {
+					t.Errorf("weir %s has no flag --%s", c.Name, flag[1])
+				}
+			}
+		}
+	}
+}
+
+// TestReadmeFields: every field of the record's tables in the README exists.
+func TestReadmeFields(t *testing.T) {
+	names := map[string]bool{"phases": true, "phase_sources": true, "engine": true}
+	for _, n := range call.FieldNames() {
+		names[n] = true
+	}
+	text := readme(t)
+	section := text[strings.Index(text, "## What is measured"):strings.Index(text, "## Where it goes")]
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_0-9`, ]+`) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range regexp.MustCompile("`([a-z_0-9]+)`").FindAllStringSubmatch(row[1], -1) {
+			if !names[name[1]] {
+				t.Errorf("the record has no field %s", name[1])
+			}
+		}
+	}
+}
