@@ -1,9 +1,5 @@
 package dialect
 
-import (
-	"github.com/weirgate/weir/internal/jsonscan"
-)
-
 // Body reads a piece of a body that is JSON, cut anywhere, and keeps none of
 // it. It reports what ended in the piece: of an array that is a stream its
 // elements, of any other body nothing before EndBody.
@@ -27,7 +23,7 @@ func (r *Response) Body(b []byte) Seen {
 		r.bodyEvents = r.d.array && b[0] == '['
 	}
 	r.inArray = Seen{}
-	r.scan.Write(b, r)
+	r.scan.Write(b, (*sink)(r))
 	return r.inArray
 }
 
@@ -89,5 +85,3 @@ func (r *Response) EndBody() Seen {
 	r.settleUsage()
 	return seen
 }
-
-var _ jsonscan.Handler = (*Response)(nil)

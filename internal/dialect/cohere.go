@@ -9,6 +9,11 @@ const (
 	cohereError
 )
 
+const (
+	rerankResults = own + iota
+	rerankError
+)
+
 // cohere.v2.chat: Cohere's chat API, second version. Its billed units are a
 // price, not a count, and are not read.
 var _ = register(&Dialect{
@@ -24,7 +29,8 @@ var _ = register(&Dialect{
 		cohereThinking - own: under([]string{"delta.message.", "message."}, "tool_plan") +
 			"|delta.message.content.thinking|message.content[].thinking",
 		cohereFinish - own: "delta.finish_reason|finish_reason",
-		cohereError - own:  "delta.error",
+		// A message that is a text is an error: answers have an object there.
+		cohereError - own: "delta.error|message",
 	},
 	usage:   []string{"delta.usage.tokens.", "usage.tokens.", "delta.usage.", "usage."},
 	value:   cohereValue,
@@ -39,11 +45,15 @@ var _ = register(&Dialect{
 	Operation: "rerank",
 	paths:     []string{"rerank", "invocations"},
 	keys:      []string{"query", "documents"},
-	answer:    []string{"results|data|[].score"},
+	answer:    []string{rerankResults - own: "results|data|[].score", rerankError - own: "message"},
 	usage:     []string{"usage.", "meta.tokens."},
-	value:     func(*Response, jsonscan.Value) {},
-	tokens:    inputTokens,
-	refusal:   textRefusal("message", ""),
+	value: func(r *Response, v jsonscan.Value) {
+		if v.Field == rerankError && v.Text() {
+			r.fail()
+		}
+	},
+	tokens:  inputTokens,
+	refusal: textRefusal("message", ""),
 })
 
 func cohereValue(r *Response, v jsonscan.Value) {

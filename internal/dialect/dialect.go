@@ -42,7 +42,8 @@ type Dialect struct {
 	audio     bool // answers with raw audio
 	plainText bool // may answer with plain text
 	lasting   bool // its terminal event may be followed by more events that count
-	// alwaysRead: the length of a text matters, so that no event is like the one before.
+	// alwaysRead: no event is like the one before, because the length of its
+	// text matters, or because each is counted.
 	alwaysRead bool
 	refusal    refusal
 
@@ -101,7 +102,7 @@ func ByPath(path string) []*Dialect {
 			break
 		}
 	}
-	if start <= 0 {
+	if start <= 0 && strings.HasPrefix(path, "/") {
 		if d := bySuffix[path]; d != nil {
 			return d
 		}
@@ -152,6 +153,10 @@ func (d *Dialect) LineDelimited() bool { return d.lines }
 // StreamsJSON tells whether a stream may come as one JSON array, each element
 // an event: Response.Body then reports what ends in each piece.
 func (d *Dialect) StreamsJSON() bool { return d.array }
+
+// PlainText tells whether a body may be plain text instead of JSON, as a
+// transcript may. It goes to Response.Body all the same.
+func (d *Dialect) PlainText() bool { return d.plainText }
 
 // Audio tells whether an answer may be raw audio, which is not to be read here.
 func (d *Dialect) Audio() bool { return d.audio }

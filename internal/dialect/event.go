@@ -18,6 +18,8 @@ type event struct {
 	terminal  bool // ends the answer
 	total     bool // its usage stands for the whole answer, zeros included
 	multiple  bool // more than one choice wrote in it
+	token     bool // is one token, with text or without
+	whole     bool // carries all of the output, which repeats a stream's
 	isRare    bool // something is in the Response's rare
 	choices   int  // choices in it; the last one's number and content are below
 	index     int
@@ -52,6 +54,7 @@ type rare struct {
 	errorType   []byte
 	errorCode   []byte
 	errorStatus []byte
+	bare        bool // the event is itself an error object
 	finishes    []finish
 	echoed      uint64     // choices whose prompt came back in this event
 	stamps      [3]float64 // a dialect's own points in time
@@ -69,7 +72,10 @@ type finish struct {
 // rare returns where the event keeps what is not usual.
 func (r *Response) rare() *rare {
 	r.ev.isRare = true
-	return &r.scarce
+	if r.scarce == nil {
+		r.scarce = new(rare)
+	}
+	return r.scarce
 }
 
 // text notes a string of output; it tells whether the value is one.
@@ -141,15 +147,27 @@ func name(raw []byte) string {
 }
 
 // errorCode is the short code of a failed event: what the error calls itself,
-// never its message.
+// never its message. A word is preferred to a number.
 func (r *Response) errorCode() string {
-	if r.ev.isRare {
-		c := &r.scarce
-		for _, raw := range [][]byte{c.errorType, c.errorCode, c.errorStatus, c.code} {
-			if isCode(raw) {
-				return string(raw)
-			}
+	if !r.ev.isRare {
+		return "error"
+	}
+	c := r.scarce
+	all := [...][]byte{c.errorType, nil, c.errorCode, c.errorStatus, c.code}
+	if c.bare {
+		all[1] = r.ev.kind
+	}
+	number := []byte(nil)
+	for _, raw := range all {
+		switch code, digits := isCode(raw); {
+		case code && !digits:
+			return string(raw)
+		case code && number == nil:
+			number = raw
 		}
+	}
+	if number != nil {
+		return string(number)
 	}
 	return "error"
 }
@@ -158,14 +176,17 @@ func (r *Response) errorCode() string {
 const maxCode = 64
 
 // isCode tells whether raw looks like a code and not like a sentence, which
-// might quote the prompt.
-func isCode(raw []byte) bool {
+// might quote the prompt, and whether it is a number.
+func isCode(raw []byte) (code, digits bool) {
+	digits = true
 	for _, c := range raw {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':
+		case '0' <= c && c <= '9':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_', c == '-', c == '.':
+			digits = false
 		default:
-			return false
+			return false, false
 		}
 	}
-	return len(raw) > 0 && len(raw) <= maxCode
+	return len(raw) > 0 && len(raw) <= maxCode, digits
 }

@@ -57,8 +57,8 @@ type Edit struct {
 // after Done.
 func (l *Look) IncludeUsageEdit() (Edit, bool) {
 	r := l.chosen
-	if r == nil || l.form != nil || !l.complete || !r.d.request.options || !r.root || !r.scan.Done() ||
-		!r.req.Stream || r.req.IncludeUsage != call.Unsaid {
+	if r == nil || l.form != nil || !l.whole || !r.d.request.options || !r.req.Stream ||
+		r.req.IncludeUsage != call.Unsaid {
 		return Edit{}, false
 	}
 	const ask = `"include_usage":true`

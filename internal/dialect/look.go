@@ -69,8 +69,8 @@ type Look struct {
 	readings []reading
 	one      [1]reading // room for the usual case
 
-	chosen   *reading
-	complete bool
+	chosen *reading
+	whole  bool // the body was read to its end and is what it must be
 }
 
 // reading is a body as one dialect reads it.
@@ -125,7 +125,6 @@ func (l *Look) Done(complete bool) (d *Dialect, req call.Request, malformed bool
 	if len(l.readings) == 0 {
 		return nil, call.Request{}, true
 	}
-	l.complete = complete
 	r := &l.readings[0]
 	known := len(l.readings) == 1
 	for i := range l.readings {
@@ -142,6 +141,7 @@ func (l *Look) Done(complete bool) (d *Dialect, req call.Request, malformed bool
 	} else {
 		malformed = r.scan.Err() != nil || complete && !(r.scan.Done() && r.root && known)
 	}
+	l.whole = complete && !malformed
 	if req.Model == "" {
 		req.Model = pathModel(l.path)
 	}
@@ -202,12 +202,16 @@ func pathModel(path string) string {
 	for _, mark := range [...]string{"/deployments/", "/models/", "/engines/"} {
 		if i := strings.LastIndex(path, mark); i >= 0 {
 			model := path[i+len(mark):]
-			if end := strings.IndexByte(model, '/'); end >= 0 {
-				model = model[:end]
-			} else if mark == "/models/" {
-				model = strings.TrimSuffix(model, pathVerb(path))
+			end := strings.IndexByte(model, '/')
+			if mark == "/models/" {
+				if end >= 0 {
+					continue // of a place whose models have several segments
+				}
+				end = len(model) - len(pathVerb(path))
 			}
-			return call.Name([]byte(model))
+			if end > 0 {
+				return call.Name([]byte(model[:end]))
+			}
 		}
 	}
 	return ""

@@ -109,9 +109,12 @@ func under(places []string, names ...string) string {
 	return strings.Join(all, "|")
 }
 
-// Value takes what the scanner found. It makes Response a jsonscan.Handler and
-// is not for callers.
-func (r *Response) Value(v jsonscan.Value) {
+// sink is a Response as the scanner sees it.
+type sink Response
+
+// Value takes what the scanner found.
+func (s *sink) Value(v jsonscan.Value) {
+	r := (*Response)(s)
 	e := &r.ev
 	if v.Field >= own {
 		if v.Kind != jsonscan.BeginObject && v.Kind != jsonscan.EndObject {
@@ -132,6 +135,7 @@ func (r *Response) Value(v jsonscan.Value) {
 	case fieldObject:
 		if v.Kind == jsonscan.String && string(v.Raw) == "error" {
 			e.failed = true
+			r.rare().bare = true
 		}
 	case fieldType:
 		if v.Kind == jsonscan.String {

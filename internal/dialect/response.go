@@ -18,7 +18,7 @@ type Response struct {
 	plain  plain
 	trail  jsonscan.Trail
 	ev     event
-	scarce rare
+	scarce *rare // made when an event first needs it
 
 	figures figures
 	// outputs holds each choice's own running count of output tokens, for
@@ -59,9 +59,12 @@ func (d *Dialect) NewResponse(req *call.Request) *Response {
 	return r
 }
 
-// Header reads the figures that an engine puts in the header of its answer, as
-// TGI does, in milliseconds.
+// Header reads the figures that TGI puts in the header of an answer that is not
+// streamed; times are in milliseconds.
 func (r *Response) Header(h http.Header) {
+	if len(h["X-Inference-Time"]) == 0 {
+		return // the other names may be someone else's, in another unit
+	}
 	a := &r.answer
 	headerDuration(h, "X-Queue-Time", &a.Engine.Queue)
 	headerDuration(h, "X-Total-Time", &a.Engine.Total)
@@ -119,9 +122,9 @@ func (r *Response) read(name, data []byte) Seen {
 	r.begin()
 	r.inBody = false
 	failed := string(name) == "error"
-	read := r.trail.Follow(data, r)
+	read := r.trail.Follow(data, (*sink)(r))
 	if !read {
-		r.trail.Lay(&r.scan, r.d.shape, data, r)
+		r.trail.Lay(&r.scan, r.d.shape, data, (*sink)(r))
 		read = r.scan.Done()
 	}
 	if !read {
@@ -158,7 +161,7 @@ func (r *Response) begin() {
 	r.ev = event{}
 	if rareBefore {
 		kept := r.scarce.finishes[:0]
-		r.scarce = rare{finishes: kept}
+		*r.scarce = rare{finishes: kept}
 	}
 }
 
@@ -179,14 +182,14 @@ func (r *Response) commit() Seen {
 		r.failedWith(r.errorCode())
 	}
 	seen := Seen{Content: e.visible || e.reasoning, Visible: e.visible}
-	if e.isRare {
-		seen.Finished = r.commitRare()
-	}
 	if seen.Content && e.wrote != 0 {
 		if r.wrote == 0 {
 			r.wrote = e.wrote
 		}
 		a.MultipleChoices = a.MultipleChoices || e.multiple || e.wrote != r.wrote
+	}
+	if e.isRare {
+		seen.Finished = r.commitRare()
 	}
 	if e.terminal {
 		seen.Terminal = true
@@ -198,7 +201,7 @@ func (r *Response) commit() Seen {
 
 // commitRare makes what is not usual count; it tells whether a choice finished.
 func (r *Response) commitRare() bool {
-	e, c, a := &r.ev, &r.scarce, &r.answer
+	e, c, a := &r.ev, r.scarce, &r.answer
 	r.echoed |= c.echoed
 	for _, f := range c.finishes {
 		a.Finish.Set(f.choice, name(f.reason))
@@ -239,7 +242,7 @@ func (r *Response) settleUsage() {
 	}
 	a := &r.answer
 	if t.timings && (a.Finish.Multiple() || a.MultipleChoices) {
-		return // they are one choice's alone
+		t.Usage = call.Usage{} // they are one choice's alone
 	}
 	a.Usage = t.Usage
 	switch {

@@ -60,7 +60,7 @@ func tgiValue(r *Response, v jsonscan.Value) {
 	e := &r.ev
 	switch v.Field {
 	case tgiToken:
-		e.choices = 1
+		e.token = true
 	case tgiText:
 		e.part.text = r.text(&v)
 	case tgiSpecial:
@@ -68,7 +68,7 @@ func tgiValue(r *Response, v jsonscan.Value) {
 	case tgiWhole:
 		if v.Kind == jsonscan.String {
 			e.terminal = true
-			e.part.thought = v.Len > 0 // the whole text, which repeats a stream's
+			e.whole = v.Len > 0
 		}
 	case tgiFinish:
 		if v.Text() {
@@ -84,12 +84,11 @@ func tgiValue(r *Response, v jsonscan.Value) {
 func tgiSettle(r *Response) {
 	e := &r.ev
 	if r.inBody {
-		e.visible = e.part.thought
+		e.visible = e.whole
 		return
 	}
 	e.visible = e.part.text && !e.part.special
-	if e.choices == 1 && !e.failed {
+	if e.token {
 		r.counted++
 	}
-	e.choices = 0
 }

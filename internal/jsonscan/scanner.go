@@ -84,16 +84,8 @@ func (s *Scanner) Write(b []byte, h Handler) {
 	}
 	i := 0
 	for i < len(b) {
-		switch s.state {
-		case inKey, inString:
-			i = s.readString(b, i, h)
-			continue
-		case inNumber:
-			i = s.readNumber(b, i, h)
-			continue
-		case inLiteral:
-			i = s.readLiteral(b, i, h)
-			if s.err != nil {
+		if s.state >= inKey && s.state <= inLiteral {
+			if i = s.readToken(b, i, h); s.err != nil {
 				s.pos += int64(i)
 				return
 			}
@@ -111,23 +103,28 @@ func (s *Scanner) Write(b []byte, h Handler) {
 		ok := false
 		switch s.state {
 		case wantCommaOrEnd:
-			if c == ',' {
-				if s.inObject() {
-					s.state = wantKey
-				} else {
-					s.state = wantValue
-					s.next = s.element()
-				}
-				ok = true
-			} else {
+			if c != ',' {
 				ok = s.close(c, i, h)
+				break
+			}
+			ok = true
+			if s.inObject() {
+				s.state = wantKey
+			} else {
+				s.state = wantValue
+				s.next = s.element()
 			}
 		case wantKeyOrEnd, wantKey:
 			if c == '"' {
 				s.start = s.pos + int64(i) + 1
 				s.state = inKey
-				ok = true
-			} else if s.state == wantKeyOrEnd {
+				if i = s.readString(b, i+1, h); s.state == wantColon && i < len(b) && b[i] == ':' {
+					s.state = wantValue
+					i++
+				}
+				continue
+			}
+			if s.state == wantKeyOrEnd {
 				ok = s.close(c, i, h)
 			}
 		case wantColon:
@@ -153,6 +150,17 @@ func (s *Scanner) Write(b []byte, h Handler) {
 		}
 	}
 	s.pos += int64(i)
+}
+
+// readToken reads on in a key or scalar, and returns where it stopped.
+func (s *Scanner) readToken(b []byte, i int, h Handler) int {
+	switch s.state {
+	case inNumber:
+		return s.readNumber(b, i, h)
+	case inLiteral:
+		return s.readLiteral(b, i, h)
+	}
+	return s.readString(b, i, h)
 }
 
 // fail marks the byte at i of the piece as the first that is wrong.

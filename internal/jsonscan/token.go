@@ -105,15 +105,16 @@ var numeric = [256]bool{'0': true, '1': true, '2': true, '3': true, '4': true, '
 
 // readLiteral reads on in true, false, null and their like.
 func (s *Scanner) readLiteral(b []byte, i int, h Handler) int {
-	for i < len(b) && s.lit != "" {
-		if b[i] != s.lit[0] {
-			s.err = ErrSyntax
-			return i
+	n := min(len(s.lit), len(b)-i)
+	if string(b[i:i+n]) != s.lit[:n] {
+		for b[i] == s.lit[0] {
+			i++
+			s.lit = s.lit[1:]
 		}
-		s.lit = s.lit[1:]
-		i++
+		s.err = ErrSyntax
+		return i
 	}
-	if s.lit == "" {
+	if s.lit = s.lit[n:]; s.lit == "" {
 		if f := s.field(); f != none {
 			h.Value(Value{Field: int(f), Kind: s.litKind, Offset: s.start})
 			if s.trail != nil {
@@ -123,7 +124,7 @@ func (s *Scanner) readLiteral(b []byte, i int, h Handler) int {
 		}
 		s.valueDone()
 	}
-	return i
+	return i + n
 }
 
 // keep adds to the beginning of a token that goes on in the next piece.

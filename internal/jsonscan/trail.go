@@ -15,7 +15,7 @@ type Trail struct {
 	marks []mark // in the document's order
 	laid  bool   // doc and marks are of one whole document
 	over  bool   // the document being read is past the bounds
-	idle  uint8  // documents in a row that did not follow
+	idle  uint8  // documents in a row that did not follow; it may run over
 	src   []byte // the document being read
 	quiet int64  // nothing before this place in it is marked
 }
@@ -28,19 +28,20 @@ type mark struct {
 	empty      bool
 }
 
-// giveUp is the number of documents in a row that do not follow before no
-// further trail is laid.
-const giveUp = 16
+// After giveUp documents in a row that did not follow, a trail is laid by each
+// retry-th one only.
+const (
+	giveUp = 16
+	retry  = 32
+)
 
 // Lay reads b, a whole document, like a Reset and a Write of s would, and
 // remembers its form if it is well-formed.
 func (t *Trail) Lay(s *Scanner, shape *Shape, b []byte, h Handler) {
 	s.Reset(shape)
-	if t.laid {
-		t.idle++
-	}
+	t.idle++
 	t.laid, t.over = false, false
-	if len(b) > maxTrail || t.idle > giveUp {
+	if len(b) > maxTrail || t.idle > giveUp && t.idle%retry != 0 {
 		s.Write(b, h)
 		return
 	}
