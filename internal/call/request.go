@@ -1,5 +1,7 @@
 package call
 
+import "hash/maphash"
+
 // Request is what a bounded look at the request told. Text fields are empty
 // and counts unknown when the request did not say, or when the look did not
 // reach that far; Degraded on the Record tells which.
@@ -15,6 +17,9 @@ type Request struct {
 	N Count
 	// Echo asks a completion to repeat the prompt in its first event.
 	Echo bool
+	// Prompt is the beginning of the prompt that would be repeated; zero when
+	// it is not text, or not told.
+	Prompt Digest
 	// IncludeUsage is the client's own word on stream_options.include_usage.
 	IncludeUsage Choice
 	// Multipart is whether the body is a form rather than JSON.
@@ -29,6 +34,33 @@ const (
 	Yes
 	No
 )
+
+// Digest stands for the beginning of a text: enough to tell whether another
+// text begins alike, and nothing to read it back from. The zero value stands
+// for any text.
+type Digest struct {
+	n   int
+	sum uint64
+}
+
+// digestBytes is how much of a text a Digest stands for.
+const digestBytes = 64
+
+var digestSeed = maphash.MakeSeed()
+
+// DigestOf returns the Digest of a text.
+func DigestOf(text []byte) Digest {
+	if len(text) == 0 {
+		return Digest{}
+	}
+	text = text[:min(len(text), digestBytes)]
+	return Digest{n: len(text), sum: maphash.Bytes(digestSeed, text)}
+}
+
+// Begins tells whether text begins as the Digest's own text does.
+func (d Digest) Begins(text []byte) bool {
+	return len(text) >= d.n && (d.n == 0 || maphash.Bytes(digestSeed, text[:d.n]) == d.sum)
+}
 
 // MaxName is the number of bytes kept of any name that comes from outside
 // (model, response id, finish reason, error code). What is longer is cut at a

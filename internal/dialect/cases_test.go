@@ -412,3 +412,36 @@ func reversed(t *testing.T, doc []byte) []byte {
 	}
 	return value()
 }
+
+// TestEchoUnheeded: a server that does not know echo sends its first token
+// first. What is not the prompt is output.
+func TestEchoUnheeded(t *testing.T) {
+	event := func(text string) []byte {
+		return []byte(`{"choices":[{"index":0,"text":` + text + `,"finish_reason":null}]}`)
+	}
+	for name, c := range map[string]struct {
+		body, first string
+		content     bool
+	}{
+		"the prompt":              {`{"prompt":"Say \u0022hi\u0022","echo":true,"stream":true}`, `"Say \"hi\""`, false},
+		"the prompt and a token":  {`{"prompt":"Say","echo":true,"stream":true}`, `"Say it"`, false},
+		"something else":          {`{"prompt":"Say","echo":true,"stream":true}`, `"Yes"`, true},
+		"shorter than the prompt": {`{"prompt":"Say","echo":true,"stream":true}`, `"S"`, true},
+		"token ids":               {`{"prompt":[1,2],"echo":true,"stream":true}`, `"Say"`, false},
+		"echo is off":             {`{"prompt":"Say","echo":false,"stream":true}`, `"Say"`, true},
+	} {
+		look := NewLook(ByPath("/v1/completions"), "/v1/completions", "", "application/json")
+		look.Write([]byte(c.body))
+		d, req, malformed := look.Done(true)
+		if malformed {
+			t.Fatalf("%s: malformed", name)
+		}
+		r := d.NewResponse(&req)
+		if got := r.Event(nil, event(c.first)).Content; got != c.content {
+			t.Errorf("%s: the first text is output: %v", name, got)
+		}
+		if !r.Event(nil, event(c.first)).Content {
+			t.Errorf("%s: the second text is not output", name)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type event struct {
 	multiple  bool // more than one choice wrote in it
 	token     bool // is one token, with text or without
 	whole     bool // carries all of the output, which repeats a stream's
+	echoes    bool // its text begins as the prompt does
 	isRare    bool // something is in the Response's rare
 	choices   int  // choices in it; the last one's number and content are below
 	index     int
@@ -56,7 +57,7 @@ type rare struct {
 	errorStatus []byte
 	bare        bool // the event is itself an error object
 	finishes    []finish
-	echoed      uint64     // choices whose prompt came back in this event
+	echoed      uint64     // choices whose first text came in this event
 	stamps      [3]float64 // a dialect's own points in time
 	prompts     int64      // sum of a batch's prompt tokens
 	head        []byte     // beginning of a cumulative text, and its length
@@ -140,10 +141,16 @@ func is(v *jsonscan.Value, s string) bool {
 
 // name makes a name of a string's raw bytes.
 func name(raw []byte) string {
+	return call.Name(unescaped(raw))
+}
+
+// unescaped returns the text of a string that is still escaped; it may be raw
+// itself.
+func unescaped(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		raw = jsonscan.Unescape(nil, raw)
+		return jsonscan.Unescape(nil, raw)
 	}
-	return call.Name(raw)
+	return raw
 }
 
 // errorCode is the short code of a failed event: what the error calls itself,

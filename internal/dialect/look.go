@@ -15,6 +15,7 @@ type asked struct {
 	maxTokens    string
 	n            string
 	echo         string
+	prompt       string // what echo repeats
 	streamFormat string // "sse" there asks for a stream
 	options      bool   // has OpenAI's stream_options
 	streams      bool   // streams unless told not to
@@ -28,6 +29,7 @@ const (
 	lookMaxTokens
 	lookN
 	lookEcho
+	lookPrompt
 	lookStreamFormat
 	lookOptions
 	lookIncludeUsage
@@ -44,6 +46,7 @@ func (a *asked) shape(keys []string) (*jsonscan.Shape, []uint64) {
 	p[lookMaxTokens] = a.maxTokens
 	p[lookN] = a.n
 	p[lookEcho] = a.echo
+	p[lookPrompt] = a.prompt
 	p[lookStreamFormat] = a.streamFormat
 	if a.options {
 		p[lookOptions] = "stream_options"
@@ -135,6 +138,9 @@ func (l *Look) Done(complete bool) (d *Dialect, req call.Request, malformed bool
 	known = known || r.matched() > 0
 	l.chosen = r
 	req = r.req
+	if !req.Echo {
+		req.Prompt = call.Digest{} // nothing will repeat it
+	}
 	if l.form != nil {
 		l.form.fill(&req)
 		malformed = l.form.malformed(complete)
@@ -176,6 +182,10 @@ func (r *reading) Value(v jsonscan.Value) {
 		}
 	case lookEcho:
 		r.req.Echo = v.Kind == jsonscan.True
+	case lookPrompt:
+		if v.Kind == jsonscan.String {
+			r.req.Prompt = call.DigestOf(unescaped(v.Raw))
+		}
 	case lookStreamFormat:
 		if v.Kind == jsonscan.String {
 			r.req.Stream = string(v.Raw) == "sse"

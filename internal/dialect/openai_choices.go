@@ -45,6 +45,7 @@ func choicesValue(r *Response, v jsonscan.Value) {
 	case choicesText:
 		if r.text(&v) {
 			e.choice.visible = true
+			e.echoes = r.echo && r.prompt.Begins(unescaped(v.Raw))
 		}
 	case choicesThinking:
 		if r.text(&v) {
@@ -89,8 +90,12 @@ func (r *Response) endChoice() {
 	if r.echo && !r.inBody && e.index < 64 {
 		bit := uint64(1) << e.index
 		if r.echoed&bit == 0 {
-			r.rare().echoed |= bit // this is the prompt coming back
-			return
+			// The first text is the prompt coming back, unless the server does
+			// not heed echo and it is something else.
+			r.rare().echoed |= bit
+			if e.echoes {
+				return
+			}
 		}
 	}
 	r.wroteIn()

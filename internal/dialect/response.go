@@ -25,9 +25,10 @@ type Response struct {
 	// answers that count by choice.
 	outputs outputs
 	texts   texts
-	echoed  uint64 // choices that have repeated the prompt
-	wrote   int    // 1 + the first choice that wrote; 0 is none
-	counted int64  // events that are one token each, in dialects that have them
+	echoed  uint64 // choices whose first text has come, the prompt or not
+	prompt  call.Digest
+	wrote   int   // 1 + the first choice that wrote; 0 is none
+	counted int64 // events that are one token each, in dialects that have them
 
 	n          int64 // choices asked for, 0 unknown
 	echo       bool
@@ -53,7 +54,7 @@ type Seen struct {
 func (d *Dialect) NewResponse(req *call.Request) *Response {
 	r := &Response{d: d}
 	if req != nil {
-		r.echo = req.Echo
+		r.echo, r.prompt = req.Echo, req.Prompt
 		r.n = req.N.Or(0)
 	}
 	return r
