@@ -1,11 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/weirgate/weir/internal/call"
 )
@@ -20,7 +21,6 @@ type requestBody struct {
 	end    error         // what follows held when rest is nil: io.EOF or the client's error
 	sends  []byte        // what goes upstream in place of held, when the usage policy changed it
 	length int64         // bytes read ahead
-	passed atomic.Int64  // bytes of rest that went upstream
 	over   call.Degradation
 }
 
@@ -28,43 +28,45 @@ type requestBody struct {
 const firstRead = 4 << 10
 
 // readAhead reads r.Body to its end, or to the cap, giving each piece to look.
-// A read error is kept and passed on in its place.
-func readAhead(r *http.Request, b *budget, look func([]byte)) *requestBody {
-	body := &requestBody{budget: b, end: io.EOF}
+// A read error is kept and passed on in its place. Whatever happens, release
+// gives back what was reserved.
+func (b *requestBody) readAhead(r *http.Request, look func([]byte)) {
+	b.end = io.EOF
 	if r.Body == nil || r.Body == http.NoBody {
-		return body
+		return
 	}
+	b.end = errNotRead // stays if the reader panics
 	size := int64(firstRead)
 	if r.ContentLength > 0 {
 		// One byte more than announced, so that the end is met without growing.
 		// The announcement may be a lie: begin small and let the bytes come first.
 		size = min(r.ContentLength+1, 64<<10)
 	}
-	if !body.grow(size) {
-		body.rest, body.over = r.Body, call.BodyBudget
-		return body
+	if !b.grow(size) {
+		b.rest, b.over = r.Body, call.BodyBudget
+		return
 	}
 	for {
-		if len(body.held) == cap(body.held) {
-			if len(body.held) >= MaxLook {
-				body.rest, body.over = r.Body, call.BodyTooLarge
-				return body
+		if len(b.held) == cap(b.held) {
+			if len(b.held) >= MaxLook {
+				b.rest, b.over = r.Body, call.BodyTooLarge
+				return
 			}
-			if !body.grow(min(2*int64(cap(body.held)), MaxLook)) {
-				body.rest, body.over = r.Body, call.BodyBudget
-				return body
+			if !b.grow(min(2*int64(cap(b.held)), MaxLook)) {
+				b.rest, b.over = r.Body, call.BodyBudget
+				return
 			}
 		}
-		n, err := r.Body.Read(body.held[len(body.held):cap(body.held)])
-		piece := body.held[len(body.held) : len(body.held)+n]
-		body.held = body.held[:len(body.held)+n]
-		body.length += int64(n)
+		n, err := r.Body.Read(b.held[len(b.held):cap(b.held)])
+		piece := b.held[len(b.held) : len(b.held)+n]
+		b.held = b.held[:len(b.held)+n]
+		b.length += int64(n)
 		if n > 0 {
 			look(piece)
 		}
 		if err != nil {
-			body.end = err
-			return body
+			b.end = err
+			return
 		}
 	}
 }
@@ -123,36 +125,86 @@ type attemptBody struct {
 	free    chan struct{} // closed when the attempt in progress closes the body
 	off     int           // bytes of body.out() read by the attempt in progress
 	began   bool          // an attempt has announced itself; handlers without a transport never do
+	open    bool          // the attempt in progress may still read
+	early   bool          // it was answered while open, so another may follow
 	reading bool          // the attempt in progress has read, and not closed the body
 	parked  bool          // the last attempt has closed the body, the next has not begun
+	once    bool          // what was read cannot be given again: Close does not rewind
 	over    error         // nothing can be read any more: what Read returns
 }
 
 var (
+	errNotRead         = errors.New("request body was not read to its end")
 	errBetweenAttempts = errors.New("request body read after its attempt had ended")
 	errBodySpent       = errors.New("request body cannot be sent again: it is larger than what is kept of it")
 )
 
 // begin starts an attempt. It waits until the attempt before has closed the
-// body, or until giveUp is closed.
-func (a *attemptBody) begin(giveUp <-chan struct{}) {
+// body, or until the call ends. What was read before the first attempt is
+// part of it: a handler that buffers (request_buffers) has it, and hands it to
+// the transport ahead of the rest. Such a body can be sent only once.
+//
+// An upstream may answer the header alone, and the proxy try again, before the
+// attempt that it answered has read at all: that one is waited for as well.
+// Since transports do not always tell of its end, this wait has a bound.
+func (a *attemptBody) begin(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.reading {
+	if !a.began && a.reading {
+		a.began, a.open, a.once = true, true, true
+		return
+	}
+	for a.reading || a.open && a.early {
 		if a.free == nil {
 			a.free = make(chan struct{})
 		}
 		free := a.free
+		var late <-chan time.Time
+		if !a.reading {
+			late = time.After(maxLateRead)
+		}
 		a.mu.Unlock()
 		select {
 		case <-free:
 			a.mu.Lock()
-		case <-giveUp:
+		case <-late:
+			a.mu.Lock()
+			a.open = a.reading
+		case <-ctx.Done():
 			a.mu.Lock()
 			return
 		}
 	}
-	a.began, a.parked = true, false
+	a.began, a.open, a.early, a.parked = true, true, false, false
+}
+
+// maxLateRead is how long after its answer an attempt may begin to read.
+const maxLateRead = 50 * time.Millisecond
+
+// answered tells that an answer to the attempt in progress comes in.
+func (a *attemptBody) answered() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.early = a.open
+}
+
+// wroteAll tells that the attempt will not read any more. A proxy that closes
+// only what was read from does not close the body then.
+func (a *attemptBody) wroteAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open = false
+	if !a.reading {
+		a.wake()
+	}
+}
+
+// wake lets the attempt that waits go on. The lock is held.
+func (a *attemptBody) wake() {
+	if a.free != nil {
+		close(a.free)
+		a.free = nil
+	}
 }
 
 // Read implements io.Reader.
@@ -175,10 +227,11 @@ func (a *attemptBody) Read(p []byte) (int, error) {
 		return 0, a.body.end
 	}
 	// The client's own body guards itself, and may block: not under our lock.
+	// From here on it is spent, whenever this read returns.
+	a.once = true
 	a.mu.Unlock()
 	n, err := a.body.rest.Read(p)
 	a.mu.Lock()
-	a.body.passed.Add(int64(n))
 	return n, err
 }
 
@@ -186,14 +239,14 @@ func (a *attemptBody) Read(p []byte) (int, error) {
 func (a *attemptBody) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.off, a.reading, a.parked = 0, false, a.began
-	if a.over == nil && a.body.passed.Load() > 0 {
+	a.off, a.open, a.reading, a.parked = 0, false, false, a.began
+	switch {
+	case a.over == nil && a.once:
 		a.over = errBodySpent
+	case errors.Is(a.over, io.EOF): // that was the end of this attempt only
+		a.over = errBetweenAttempts
 	}
-	if a.free != nil {
-		close(a.free)
-		a.free = nil
-	}
+	a.wake()
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/meter"
+	"github.com/weirgate/weir/internal/telemetry"
 )
 
 // Next is the handler behind the gateway. An error means that nothing was
@@ -25,6 +26,9 @@ type Next func(http.ResponseWriter, *http.Request) error
 type Surroundings struct {
 	// Status returns the status that the server answers when Next returns err.
 	Status func(err error) int
+	// Cause returns the error that says why Next returned err, where the
+	// server's own kinds of error hide it.
+	Cause func(err error) error
 	// Upstream returns the address of the upstream that served, "" when unknown.
 	Upstream func(*http.Request) string
 	// Checkpoint is called before Next; the function it returns undoes what
@@ -40,8 +44,9 @@ type Call struct {
 	request  *http.Request // as the client sent it
 	received time.Time
 	ctx      context.Context
+	traced   context.Context // ctx with the hooks of trace
 	cancel   context.CancelCauseFunc
-	control  *http.ResponseController
+	control  http.ResponseController
 
 	before, after *Call // neighbours in live.awaiting, under its lock
 	waits         bool  // is in live.awaiting, under its lock
@@ -57,6 +62,7 @@ type Call struct {
 	trace      upstreamTrace
 	meter      *meter.Meter
 	tap        tap
+	first      firstRun
 	degraded   []call.Degradation
 	hidesUsage bool // the upstream reports usage only when asked, and was not
 	replayed   bool
@@ -64,10 +70,18 @@ type Call struct {
 	record atomic.Pointer[call.Record]
 }
 
+// firstRun is room for what every call needs once, so that it is not allocated
+// piece by piece.
+type firstRun struct {
+	body    requestBody
+	url     url.URL
+	attempt attemptBody
+}
+
 // Reasons for which a request is not measured.
 const (
-	UnknownPath   = "path"
-	UnknownMethod = "method"
+	UnknownPath   = telemetry.UnknownPath
+	UnknownMethod = telemetry.MethodWithoutBody
 )
 
 // Begin recognises an inference call. It returns nil for everything else, which
@@ -105,7 +119,8 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 	}
 	c.ctx, c.cancel = context.WithCancelCause(r.Context())
 	c.trace.received = received
-	c.trace.giveUp = c.ctx.Done()
+	c.trace.ctx = c.ctx
+	c.traced = httptrace.WithClientTrace(c.ctx, c.trace.client())
 	return c
 }
 
@@ -119,7 +134,7 @@ func (c *Call) Record() *call.Record { return c.record.Load() }
 // and leaves the call's one record, whatever happens. It returns next's error
 // and lets its panics pass.
 func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
-	c.control = http.NewResponseController(w)
+	c.control = *http.NewResponseController(w)
 	c.gateway.live.enter(c)
 	returned := false
 	defer func() {
@@ -137,7 +152,7 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	for _, reason := range c.degraded {
 		c.meter.Degrade(reason)
 	}
-	c.tap = tap{w: w, control: c.control, call: c, meter: c.meter}
+	c.tap = tap{w: w, control: &c.control, call: c, meter: c.meter}
 	r := c.outgoing()
 	err = c.run(r, next)
 	c.tap.finish()
@@ -148,18 +163,22 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 // readRequest reads the body ahead and learns what the client asks for.
 func (c *Call) readRequest() {
 	r := c.request
-	look := dialect.NewLook(c.candidates, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"))
-	see := look.Write
+	look := newLook(c.candidates, r)
+	see := look.write
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		see = func([]byte) {}
 		c.degraded = append(c.degraded, call.BodyEncoded)
 	}
-	c.body = readAhead(r, &c.gateway.looks, see)
+	c.body = &c.first.body
+	c.body.budget = &c.gateway.looks
+	c.body.readAhead(r, see)
 	c.instants.BodyRead = call.Lasting(c.since())
 	var malformed bool
-	c.dialect, c.wants, malformed = look.Done(c.body.complete())
+	c.dialect, c.wants, malformed = look.done(c.body.complete())
 	switch {
 	case len(c.degraded) > 0: // not looked at
+	case look.failed:
+		c.degraded = append(c.degraded, call.MeterFault)
 	case c.body.over != "":
 		c.degraded = append(c.degraded, c.body.over)
 	case malformed:
@@ -171,14 +190,14 @@ func (c *Call) readRequest() {
 		c.gateway.live.settled(c)
 		c.tokenSeen = true
 	}
-	c.policy(look)
+	c.policy(&look)
 	c.instants.Admitted = call.Lasting(c.since())
 }
 
 // policy asks the upstream for usage, where the directive wants that and the
 // client has not spoken.
-func (c *Call) policy(look *dialect.Look) {
-	edit, unsaid := look.IncludeUsageEdit()
+func (c *Call) policy(look *look) {
+	edit, unsaid := look.edit()
 	c.hidesUsage = unsaid || c.wants.IncludeUsage == call.No
 	if !unsaid || c.options.Usage == Passthrough || c.options.Usage == "" || !c.body.complete() || len(c.degraded) > 0 {
 		return
@@ -201,8 +220,14 @@ func (c *Call) policy(look *dialect.Look) {
 // from what the client sent.
 func (c *Call) outgoing() *http.Request {
 	c.trace.body.Store(nil)
-	r := c.request.WithContext(httptrace.WithClientTrace(c.ctx, c.trace.client()))
-	u := new(url.URL)
+	u, attempt := &c.first.url, &c.first.attempt
+	if c.replayed { // a transport may still be reading for the run that was given up
+		if c.attempt != nil {
+			c.attempt.letGo(true)
+		}
+		u, attempt = new(url.URL), new(attemptBody)
+	}
+	r := c.request.WithContext(c.traced)
 	*u = *c.request.URL
 	r.URL = u
 	r.Header = maps.Clone(c.request.Header)
@@ -227,7 +252,8 @@ func (c *Call) outgoing() *http.Request {
 		}
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		c.attempt = &attemptBody{body: c.body}
+		attempt.body = c.body
+		c.attempt = attempt
 		c.trace.body.Store(c.attempt)
 		r.Body = c.attempt
 		r.GetBody = nil
@@ -273,6 +299,15 @@ func (c *Call) letGo(over bool) {
 // end seals the record. It runs once per call, on every path.
 func (c *Call) end(err error, panicked any) {
 	at := c.since()
+	defer func() {
+		// On every path, a fault below included: nobody waits for this call,
+		// nobody holds memory for it.
+		if c.body != nil {
+			c.letGo(true)
+		}
+		c.cancel(nil)
+		c.gateway.live.leave(c)
+	}()
 	if c.meter == nil { // a fault before the answer could begin
 		c.meter = meter.New(c.dialect, &c.wants)
 	}
@@ -291,13 +326,13 @@ func (c *Call) end(err error, panicked any) {
 	rec.Replayed = c.replayed
 	rec.Upstream = c.upstream()
 	rec.ClientProtocol = c.request.Proto
+	if c.tap.strip != nil { // the meter saw what the client did not get
+		rec.BytesOut -= c.tap.strip.removed
+	}
 	if c.body != nil {
 		rec.BytesIn = c.body.size()
-		c.letGo(true)
 	}
 	c.record.Store(rec)
-	c.cancel(nil)
-	c.gateway.live.leave(c)
 	c.gateway.keep(rec)
 }
 
@@ -313,10 +348,11 @@ func (c *Call) endInstants() call.Instants {
 		return at
 	}
 	at.Sent = c.trace.sent()
-	if first := offset(&c.trace.firstByte); first.IsKnown() {
-		at.FirstByte = first
-	} else {
+	switch first := offset(&c.trace.firstByte); {
+	case !first.IsKnown():
 		at.FirstByte = call.Duration{} // the answer came from somewhere else
+	case !c.trace.interim.Load():
+		at.FirstByte = first
 	}
 	return at
 }

@@ -46,6 +46,9 @@ func (c *Call) ending(err error, panicked any) meter.End {
 			e.Status = c.around.Status(err)
 		}
 	}
+	if err != nil && c.around.Cause != nil {
+		err = c.around.Cause(err)
+	}
 	aborted := panicked != nil
 	switch {
 	case aborted && !isAbort(panicked):
@@ -56,6 +59,10 @@ func (c *Call) ending(err error, panicked any) meter.End {
 		e.Cause = meter.ReaderCut
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		e.Cause = meter.TimedOut
+	case c.body != nil && c.body.clientFailed() && isTooLarge(c.body.end):
+		// The site's own limit on bodies (request_body max_size): the client is
+		// still there, and is told.
+		e.Cause, e.Error = meter.TurnedAway, "request_too_large"
 	case c.ctx.Err() != nil, c.tap.failed != nil, c.body != nil && c.body.clientFailed():
 		e.Cause = meter.ClientLeft
 	case err != nil && (isTimeout(err) || e.Status == http.StatusGatewayTimeout):
@@ -74,6 +81,11 @@ func (c *Call) ending(err error, panicked any) meter.End {
 // clientFailed tells whether the client's own body broke off.
 func (b *requestBody) clientFailed() bool {
 	return b.rest == nil && !errors.Is(b.end, io.EOF)
+}
+
+func isTooLarge(err error) bool {
+	var tooLarge *http.MaxBytesError
+	return errors.As(err, &tooLarge)
 }
 
 func isAbort(panicked any) bool {

@@ -45,6 +45,7 @@ type Gateway struct {
 	looks   budget
 	prefix  string
 	counter atomic.Uint64
+	faults  atomic.Int64
 }
 
 // New returns a Gateway that reports to metrics. Keys have no id until it has a
@@ -103,12 +104,21 @@ func (g *Gateway) newID() string {
 	return string(base32.HexEncoding.WithPadding(base32.NoPadding).AppendEncode(id, n[3:]))
 }
 
-// keep stores a sealed record where the calls API finds it, and reports it.
+// Faults returns how many records were not counted because Metrics panicked.
+func (g *Gateway) Faults() int64 { return g.faults.Load() }
+
+// keep stores a sealed record where the calls API finds it, and reports it. A
+// fault in the reporting is not the call's.
 func (g *Gateway) keep(rec *call.Record) {
 	g.recent.add(rec)
 	if rec.Outcome.Failed() {
 		g.failed.add(rec)
 	}
+	defer func() {
+		if recover() != nil {
+			g.faults.Add(1)
+		}
+	}()
 	g.metrics.Observe(rec)
 }
 

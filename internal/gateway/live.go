@@ -64,11 +64,9 @@ func (l *live) cut(ctx context.Context) (cut, left int) {
 	empty := l.empty
 	for c := range l.calls {
 		c.cancel(ErrShutdown)
-		if c.control != nil {
-			// A body that is still being read does not heed the context. Not
-			// every writer can do this; those calls end with their connection.
-			_ = c.control.SetReadDeadline(time.Now())
-		}
+		// A body that is still being read does not heed the context. Not
+		// every writer can do this; those calls end with their connection.
+		_ = c.control.SetReadDeadline(time.Now())
 	}
 	l.mu.Unlock()
 	select {

@@ -19,6 +19,7 @@ type stripper struct {
 	out      []byte // what one write forwards; reused
 	finished bool   // a finish reason has gone by: the usage event may come
 	done     bool   // the usage event was removed
+	removed  int64  // bytes of it
 }
 
 // maxStrip is the longest event that is held. A usage event is far below it.
@@ -83,9 +84,11 @@ func (s *stripper) pass(event []byte) {
 		return
 	}
 	s.done = true
+	s.removed = int64(len(event))
 	for line := range bytes.Lines(event) {
 		if line[0] == ':' {
 			s.out = append(s.out, line...)
+			s.removed -= int64(len(line))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -87,12 +88,15 @@ func (t *tap) forward(b []byte) (n int, err error) {
 		n, err = t.w.Write(b)
 	}
 	if err != nil {
-		t.failed = err
+		if t.failed == nil {
+			t.failed = err
+		}
 		return n, err
 	}
 	if t.flush && n > 0 {
-		// The proxy ignores errors of its own flush too: a connection that is
-		// gone shows at the next write.
+		// The proxy ignores errors of its own flush too and learns from the
+		// next write, or from the context, that the connection is gone. Why it
+		// is gone only the flush tells; FlushError keeps that.
 		_ = t.FlushError()
 	}
 	return n, nil
@@ -106,6 +110,9 @@ func (t *tap) FlushError() error {
 	}
 	err := t.control.Flush()
 	t.flushed = err == nil && t.status != 0
+	if err != nil && t.failed == nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.failed = err
+	}
 	return err
 }
 

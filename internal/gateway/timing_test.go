@@ -145,16 +145,9 @@ func checkTruth(t *testing.T, rec *call.Record, truth sim.Truth, start time.Time
 	is("delivery", p.Delivery, 0)
 	is("sum of phases", call.Lasting(p.Sum()), rec.E2E.Or(-1))
 	if metrics {
-		// The engine reports microseconds; the remainder takes what that cuts off.
-		near := func(what string, got call.Duration, want time.Duration) {
-			t.Helper()
-			if d, known := got.Get(); !known || (d-want).Abs() > time.Microsecond {
-				t.Errorf("%s: %s is %v (known %v), the script says %v", rec.RequestID, what, d, known, want)
-			}
-		}
-		near("queue", p.QueueEngine, queue)
-		near("prefill", p.Prefill, prefill)
-		near("front end", p.Frontend, truth.Arrival.Sub(truth.Received))
+		is("queue", p.QueueEngine, queue)
+		is("prefill", p.Prefill, prefill)
+		is("front end", p.Frontend, truth.Arrival.Sub(truth.Received))
 		if rec.PhaseSources.QueueEngine != call.FromEngine || rec.PhaseSources.Frontend != call.Inferred {
 			t.Errorf("%s: sources %+v", rec.RequestID, rec.PhaseSources)
 		}

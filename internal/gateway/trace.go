@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +20,13 @@ type upstreamTrace struct {
 	connected atomic.Int64 // GotConn of the last attempt, as an offset plus 1; 0 is not yet
 	wrote     atomic.Int64 // WroteRequest of the last attempt, likewise
 	firstByte atomic.Int64 // first response byte of the last attempt, likewise
+	interim   atomic.Bool  // the last attempt's first byte was of an informational answer (1xx)
 	reused    atomic.Bool  // the last attempt's connection had served before
 	wroteAll  atomic.Bool  // the last attempt's request was written without an error
 	remote    atomic.Pointer[string]
 	body      atomic.Pointer[attemptBody]
-	giveUp    <-chan struct{}
+	ctx       context.Context // of the call
+	hooks     httptrace.ClientTrace
 }
 
 func (t *upstreamTrace) now() int64 { return int64(time.Since(t.received)) + 1 }
@@ -34,14 +38,17 @@ func offset(v *atomic.Int64) call.Duration {
 	return call.Duration{}
 }
 
-// client returns the hooks for the request's context.
+// client returns the hooks for the context of the call's requests. It is called
+// once: the context makes hooks of handlers outside part of them.
 func (t *upstreamTrace) client() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
+	t.hooks = httptrace.ClientTrace{
 		GetConn:              t.getConn,
 		GotConn:              t.gotConn,
 		WroteRequest:         t.wroteRequest,
 		GotFirstResponseByte: t.gotFirstByte,
+		Got1xxResponse:       t.gotInterim,
 	}
+	return &t.hooks
 }
 
 // getConn begins an attempt: what is known of the attempt before is forgotten.
@@ -50,6 +57,7 @@ func (t *upstreamTrace) getConn(hostPort string) {
 	t.connected.Store(0)
 	t.wrote.Store(0)
 	t.firstByte.Store(0)
+	t.interim.Store(false)
 	t.reused.Store(false)
 	t.wroteAll.Store(false)
 	t.remote.Store(&hostPort)
@@ -59,21 +67,39 @@ func (t *upstreamTrace) gotConn(info httptrace.GotConnInfo) {
 	t.connected.Store(t.now())
 	t.reused.Store(info.Reused)
 	if b := t.body.Load(); b != nil {
-		b.begin(t.giveUp)
+		b.begin(t.ctx)
 	}
 }
 
 func (t *upstreamTrace) wroteRequest(info httptrace.WroteRequestInfo) {
 	t.wrote.Store(t.now())
 	t.wroteAll.Store(info.Err == nil)
+	if b := t.body.Load(); b != nil {
+		b.wroteAll()
+	}
 }
 
-func (t *upstreamTrace) gotFirstByte() { t.firstByte.Store(t.now()) }
+func (t *upstreamTrace) gotFirstByte() {
+	t.firstByte.Store(t.now())
+	if b := t.body.Load(); b != nil {
+		b.answered()
+	}
+}
+
+// gotInterim notes that the first byte was not of the answer. The transport
+// tells of no other; the proxies have this hook too, so it changes no limit.
+func (t *upstreamTrace) gotInterim(int, textproto.MIMEHeader) error {
+	t.interim.Store(true)
+	return nil
+}
 
 // sent returns when the last attempt's request had been written: the earlier of
 // the end of writing and the first response byte.
 func (t *upstreamTrace) sent() call.Duration {
 	wrote, first := offset(&t.wrote), offset(&t.firstByte)
+	if t.interim.Load() { // 100 Continue comes before the body is sent
+		return wrote
+	}
 	if !wrote.IsKnown() || first.IsKnown() && first.Or(0) < wrote.Or(0) {
 		return first
 	}

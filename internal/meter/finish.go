@@ -38,6 +38,21 @@ type End struct {
 // answer, result, tokens, timing, phases, engine figures and instants.
 func (m *Meter) Finish(rec *call.Record, e End) {
 	m.close()
+	m.fill(rec, e)
+	if !rec.Instants.Ended.IsKnown() { // fill has failed
+		rec.Instants = e.Instants
+		rec.Instants.Ended = call.Lasting(e.At)
+		rec.Phases, rec.PhaseSources, _ = call.Split(call.Timeline{Instants: rec.Instants})
+	}
+	rec.BytesOut = m.bytes
+	rec.Degraded = m.degraded
+}
+
+// fill is Finish but for what is known even after a fault in it.
+func (m *Meter) fill(rec *call.Record, e End) {
+	rec.Status, rec.Outcome, rec.Error = e.Status, call.InternalError, "meter_fault"
+	rec.UsageSource = call.UsageNone
+	defer m.guard()
 	m.blocked.Tail += m.blockedSinceToken
 	m.blockedSinceToken = 0
 	a := m.answer.Answer()
@@ -45,7 +60,6 @@ func (m *Meter) Finish(rec *call.Record, e End) {
 
 	rec.ResponseID, rec.ResponseModel = a.ResponseID, a.ResponseModel
 	rec.Stream = streamed
-	rec.Status = e.Status
 	rec.Terminated = a.Terminated
 	rec.FinishReason = a.Finish
 	rec.Outcome, rec.Error = m.outcome(a, e)
@@ -54,13 +68,11 @@ func (m *Meter) Finish(rec *call.Record, e End) {
 	if a.ParseErrors > 0 {
 		m.degraded.add(call.ParseErrors)
 	}
-	if e.UsageOnRequest && streamed && rec.Outcome == call.Completed && rec.UsageSource == call.UsageNone {
+	if e.UsageOnRequest && streamed && !m.off && !m.undecodable && rec.Outcome == call.Completed && rec.UsageSource == call.UsageNone {
 		m.degraded.add(call.UsageHidden)
 	}
 	rec.Engine = a.Engine
-	rec.BytesOut = m.bytes
 	rec.Gaps = m.gaps
-	rec.Degraded = m.degraded
 }
 
 // outcome decides how the call ended. What the gateway itself did or saw comes

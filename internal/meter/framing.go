@@ -29,18 +29,29 @@ func mediaType(h http.Header) string {
 
 var byteOrderMark = []byte("\ufeff")
 
-// decide picks the framing from the media type and the first byte of the body,
+// decide picks the framing from the media type and the first bytes of the body,
 // and returns what is to be read. The bytes overrule the type: relays send
 // errors as JSON under text/event-stream, and streams under application/json.
+// Bytes that do not tell yet are held in m.head until others follow.
 func (m *Meter) decide(b []byte) []byte {
 	if m.dialect.Audio() && (strings.HasPrefix(m.mediaType, "audio/") || m.mediaType == "application/octet-stream") {
 		m.framing = audioStream
 		return b
 	}
+	if len(m.head) > 0 {
+		b = append(m.head, b...)
+	}
+	if len(b) < len(byteOrderMark) && bytes.HasPrefix(byteOrderMark, b) {
+		m.head = append(m.head[:0], b...)
+		return nil
+	}
 	// White space before the body, and a byte order mark, mean nothing in JSON;
 	// an event stream may begin with blank lines.
-	rest := bytes.TrimLeft(bytes.TrimPrefix(b, byteOrderMark), " \t\r\n")
+	begin := bytes.TrimPrefix(b, byteOrderMark)
+	rest := bytes.TrimLeft(begin, " \t\r\n")
+	space := begin[:len(begin)-len(rest)]
 	if len(rest) == 0 {
+		m.head = shortened(space)
 		return nil
 	}
 	lines := m.dialect.LineDelimited() && m.request.Stream
@@ -55,26 +66,58 @@ func (m *Meter) decide(b []byte) []byte {
 		m.framing = document
 	case c == '<':
 		m.framing = foreign
-	case m.mediaType == "text/event-stream", looksLikeEvents(rest):
+	case m.mediaType == "text/event-stream":
 		m.framing = eventStream
-		return b // the parser wants its byte order mark
+		return begin
 	default:
+		is, open := looksLikeEvents(rest)
+		switch {
+		case is:
+			m.framing = eventStream
+			return begin
+		case open:
+			m.head = append(shortened(space), rest...)
+			return nil
+		}
 		m.framing = foreign
 	}
 	return rest
 }
 
-// looksLikeEvents tells whether a body of another type begins as an event stream does.
-func looksLikeEvents(b []byte) bool {
-	if b[0] == ':' {
-		return true
+// undecidable settles the framing of a body that ended before it told.
+func (m *Meter) undecidable() {
+	if m.framing == undecided && len(bytes.TrimSpace(m.head)) > 0 && m.mediaType != "text/event-stream" {
+		m.framing = foreign
 	}
-	for _, field := range []string{"data", "event", "id", "retry"} {
-		if n := min(len(field), len(b)); string(b[:n]) == field[:n] {
-			return true
+}
+
+// shortened returns white space that means the same at the start of a body: a
+// blank line for all of them, one space before what comes next.
+func shortened(space []byte) []byte {
+	short := make([]byte, 0, 8)
+	last := bytes.LastIndexAny(space, "\r\n")
+	if last >= 0 {
+		short = append(short, '\n')
+	}
+	if last+1 < len(space) {
+		short = append(short, ' ')
+	}
+	return short
+}
+
+// looksLikeEvents tells whether a body of another type begins as an event
+// stream does, with a comment or a field; open is that more bytes must tell.
+func looksLikeEvents(b []byte) (is, open bool) {
+	if b[0] == ':' {
+		return true, false
+	}
+	for _, field := range [...]string{"data:", "event:", "id:", "retry:"} {
+		n := min(len(field), len(b))
+		if string(b[:n]) == field[:n] {
+			return n == len(field), n < len(field)
 		}
 	}
-	return false
+	return false, false
 }
 
 // streamed tells whether the answer came as a stream; without an answer,

@@ -22,6 +22,7 @@ type Meter struct {
 	status      int
 	mediaType   string
 	framing     framing
+	head        []byte // of the body, while it does not tell the framing; a few bytes
 	events      sse.Parser
 	lines       lines
 	inflater    *inflate.Inflater
@@ -208,8 +209,10 @@ func (m *Meter) close() {
 		}
 	}
 	if m.off {
+		m.answer.Close() // what was read by then is a running figure
 		return
 	}
+	m.undecidable()
 	switch m.framing {
 	case eventStream:
 		if ev, ok := m.events.Flush(); ok {

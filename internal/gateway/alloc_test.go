@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirgate/weir/internal/call"
+)
+
+// nowhere is a writer that allocates nothing.
+type nowhere struct{ header http.Header }
+
+func (n nowhere) Header() http.Header         { return n.header }
+func (n nowhere) WriteHeader(int)             {}
+func (n nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (n nowhere) Flush()                      {}
+
+type ignored struct{}
+
+func (ignored) Observe(*call.Record)     {}
+func (ignored) Unmeasured(string)        {}
+func (ignored) AddedDelay(time.Duration) {}
+
+// replayable is a request body that can be read from its start again.
+type replayable struct{ *strings.Reader }
+
+func (replayable) Close() error { return nil }
+
+// jsonCall returns two functions: one runs a call with a JSON answer through
+// the gateway, the other runs the same handler without it.
+func jsonCall() (through, without func()) {
+	g := New(ignored{})
+	header := http.Header{"Content-Type": {"application/json"}}
+	body := replayable{strings.NewReader(askJSON)}
+	r, _ := http.NewRequest("POST", "http://x/v1/chat/completions", body)
+	r.ContentLength = int64(len(askJSON))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-1"}, "Accept-Encoding": {"gzip"}}
+	w := nowhere{header}
+	buf := make([]byte, 4096)
+	answer := []byte(wholeJSON)
+	next := func(w http.ResponseWriter, r *http.Request) error {
+		for {
+			if _, err := r.Body.Read(buf); err != nil {
+				break
+			}
+		}
+		_ = r.Body.Close()
+		_, err := w.Write(answer)
+		return err
+	}
+	options, around := new(Options), new(Surroundings)
+	through = func() {
+		_, _ = body.Seek(0, io.SeekStart)
+		_ = g.Begin(r, options, around).Serve(w, next)
+	}
+	without = func() {
+		_, _ = body.Seek(0, io.SeekStart)
+		_ = next(w, r)
+	}
+	return through, without
+}
+
+// maxAllocations is how many times a call with a JSON answer may allocate more
+// than without the gateway.
+const maxAllocations = 25
+
+func TestCallAllocations(t *testing.T) {
+	through, without := jsonCall()
+	through()
+	if n := testing.AllocsPerRun(1000, through) - testing.AllocsPerRun(1000, without); n > maxAllocations {
+		t.Errorf("%v allocations a call, %d are granted", n, maxAllocations)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	through, without := jsonCall()
+	for name, run := range map[string]func(){"through the gateway": through, "without": without} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}
+
+// streamTap returns a tap in the middle of an event stream.
+func streamTap() *tap {
+	g := New(ignored{})
+	r, _ := http.NewRequest("POST", "http://x/v1/chat/completions", strings.NewReader(askStream))
+	var t *tap
+	_ = g.Begin(r, new(Options), new(Surroundings)).Serve(nowhere{http.Header{"Content-Type": {"text/event-stream"}}}, func(w http.ResponseWriter, _ *http.Request) error {
+		t = w.(*tap)
+		return nil
+	})
+	return t
+}
+
+// TestChunkAllocations: a chunk of a stream costs no allocation, whole or in parts.
+func TestChunkAllocations(t *testing.T) {
+	tap := streamTap()
+	chunk := []byte(stripToken)
+	write := func() { _, _ = tap.Write(chunk) }
+	write()
+	write() // the second token makes the histogram of gaps
+	if n := testing.AllocsPerRun(1000, write); n != 0 {
+		t.Errorf("%v allocations a chunk", n)
+	}
+	parts := func() { _, _ = tap.Write(chunk[:20]); _, _ = tap.Write(chunk[20:]) }
+	parts()
+	if n := testing.AllocsPerRun(1000, parts); n != 0 {
+		t.Errorf("%v allocations a chunk in two parts", n)
+	}
+}
+
+// BenchmarkChunk measures what the gateway adds to one chunk of a stream: the
+// difference between the two.
+func BenchmarkChunk(b *testing.B) {
+	chunk := []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
+	tap := streamTap()
+	for name, w := range map[string]io.Writer{"through the gateway": tap, "without": nowhere{}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(chunk)))
+			for b.Loop() {
+				_, _ = w.Write(chunk)
+			}
+		})
+	}
+}
