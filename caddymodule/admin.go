@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -75,8 +76,15 @@ const defaultLimit = 100
 // filter must not look like an answer.
 func parseFilter(r *http.Request, now time.Time) (gateway.Filter, error) {
 	f := gateway.Filter{Limit: defaultLimit}
-	for name, values := range r.URL.Query() {
-		v := values[len(values)-1]
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return f, fmt.Errorf("read the query: %w; escape special characters as in run=a%%20b", err)
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return f, fmt.Errorf("%s is given %d times; give it once", name, len(values))
+		}
+		v := values[0]
 		switch name {
 		case "limit":
 			n, err := strconv.Atoi(v)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
@@ -52,15 +51,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 // Start implements caddy.App.
 func (a *App) Start() error {
 	a.shared.gateway.LoadSecret()
-	started.Add(1)
 	return nil
 }
 
-// Stop implements caddy.App.
-func (a *App) Stop() error {
-	started.Add(-1)
-	return nil
-}
+// Stop implements caddy.App. Calls in flight go on by themselves.
+func (a *App) Stop() error { return nil }
 
 // Cleanup implements caddy.CleanerUpper.
 func (a *App) Cleanup() error {
@@ -70,11 +65,16 @@ func (a *App) Cleanup() error {
 	return nil
 }
 
-// started counts the apps that run: two for a moment during a reload.
-var started atomic.Int32
-
-// ready tells whether new calls are welcome.
-func ready() bool { return started.Load() > 0 && !caddy.Exiting() }
+// ready tells whether new calls are welcome: a configuration with weir runs, all
+// of whose apps have started. That this one has would not do, since apps start
+// in no particular order and the site may not be listening yet.
+func ready() bool {
+	if caddy.Exiting() {
+		return false
+	}
+	_, err := caddy.ActiveContext().AppIfConfigured("weir")
+	return err == nil
+}
 
 // secretKey is where the secret for key ids lies in Caddy's storage.
 const secretKey = "weir/key_id_secret"

@@ -89,7 +89,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.options.Class == "" {
 		h.options.Class = DefaultClass
 	}
-	h.around = gateway.Surroundings{Status: errorStatus, Upstream: upstreamAddress, Checkpoint: checkpoint}
+	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Checkpoint: checkpoint}
 	return nil
 }
 
@@ -120,6 +120,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if c == nil {
 		return next.ServeHTTP(w, r)
 	}
+	h.shared.hold()
+	defer release()
 	if extra := accessLogFields(r); extra != nil {
 		extra.Add(zap.Object("weir", logged{c}))
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,13 +39,20 @@ type run struct {
 func start(t *testing.T, globals, sites string) *run {
 	t.Helper()
 	caddyLock.Lock()
-	dir := t.TempDir()
+	t.Cleanup(caddyLock.Unlock)
+	// The last calls of an earlier test hold its state until they have ended.
+	until(t, "a process without calls in flight", func() bool { return current() == nil })
+	dir, err := os.MkdirTemp("", "weir-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Caddy may still be at work on a certificate when it has stopped.
+	t.Cleanup(func() { until(t, "an empty directory", func() bool { return os.RemoveAll(dir) == nil }) })
 	t.Setenv("XDG_DATA_HOME", dir)
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	t.Setenv("HOME", dir)
 	r := &run{t: t, admin: freeAddress(t), dir: dir}
 	t.Cleanup(func() {
-		defer caddyLock.Unlock()
 		if err := caddy.Stop(); err != nil {
 			t.Errorf("stop caddy: %v", err)
 		}
@@ -80,7 +88,7 @@ func (r *run) awaitCertificate(s site) {
 
 func (r *run) adapt(globals, sites string) []byte {
 	r.t.Helper()
-	text := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tauto_https disable_redirects\n\tlocal_certs\n\tskip_install_trust\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s/caddy.log\n\t}\n%s\n}\n%s", r.admin, r.dir, r.dir, globals, sites)
+	text := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tauto_https disable_redirects\n\tlocal_certs\n\tskip_install_trust\n\tstorage_check off\n\tstorage_clean_interval off\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s/caddy.log\n\t}\n%s\n}\n%s", r.admin, r.dir, r.dir, globals, sites)
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		r.t.Fatalf("adapt: %v\n%s", err, text)
@@ -205,6 +213,11 @@ func newSite(t *testing.T) site { return site{freeAddress(t), freeAddress(t)} }
 // block writes the site's Caddyfile.
 func (s site) block(directives string) string {
 	return fmt.Sprintf("http://127.0.0.1:%s, https://localhost:%s {\n\tbind 127.0.0.1\n%s\n}\n", port(s.plain), port(s.secure), directives)
+}
+
+// http writes the Caddyfile of the site without TLS.
+func (s site) http(directives string) string {
+	return fmt.Sprintf("http://127.0.0.1:%s {\n\tbind 127.0.0.1\n%s\n}\n", port(s.plain), directives)
 }
 
 // url returns the site's address for a protocol.

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -50,7 +51,8 @@ func marshalGroup(enc zapcore.ObjectEncoder, rec *call.Record, group string) err
 		case float64:
 			enc.AddFloat64(f.Name, v)
 		case time.Time:
-			enc.AddTime(f.Name, v)
+			// As in the calls API, whatever time format the log's own lines have.
+			enc.AddString(f.Name, v.Format(time.RFC3339Nano))
 		default:
 			if err := enc.AddReflected(f.Name, v); err != nil {
 				return err
@@ -94,8 +96,23 @@ func (p placeholders) value(key string) (any, bool) {
 	}
 	for f := range rec.Fields {
 		if f.Name == name && f.Group == "" || f.Group != "" && f.Group+"."+f.Name == name {
-			return f.Value, true
+			return placeholder(f.Value), true
 		}
 	}
 	return "", true
+}
+
+// placeholder gives values that are no single figure a form that is read back
+// easily: times as in the calls API, lists with commas, objects as JSON.
+func placeholder(v any) any {
+	switch v := v.(type) {
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	case []string:
+		return strings.Join(v, ",")
+	case map[string]string:
+		b, _ := json.Marshal(v) // strings always marshal
+		return string(b)
+	}
+	return v
 }

@@ -25,10 +25,11 @@ type shared struct {
 // themselves; nothing of it needs closing.
 func (*shared) Destruct() error { return nil }
 
-var (
-	pool    = caddy.NewUsagePool()
-	poolKey = "weir"
-)
+// pool holds one entry. Each configuration and each call in flight uses it
+// once, and the last one out drops it.
+var pool = caddy.NewUsagePool()
+
+const poolKey = "weir"
 
 // acquire returns the shared state, made by the first configuration that asks.
 // Each acquire must be followed by one release.
@@ -48,7 +49,13 @@ func acquire() (*shared, error) {
 
 func release() { _, _ = pool.Delete(poolKey) }
 
-// current returns the shared state while a configuration uses it, else nil.
+// hold keeps the state for a call in flight: should a reload take weir away and
+// a later one bring it back while the call runs, both find the state that the
+// call reports to. It must be followed by one release.
+func (s *shared) hold() { pool.LoadOrStore(poolKey, s) }
+
+// current returns the shared state while a configuration or a call uses it,
+// else nil.
 func current() *shared {
 	var s *shared
 	pool.Range(func(_, v any) bool {
@@ -71,6 +78,10 @@ func (s *shared) live() telemetry.LiveState {
 // shutdownWait is how long calls that outlasted the grace period may take to
 // leave their records.
 const shutdownWait = 2 * time.Second
+
+// logWait is how long the process then lives on, so that the access log has
+// those records.
+const logWait = 100 * time.Millisecond
 
 // made holds the gateways that may still have calls in flight, those of
 // configurations that are gone among them.
@@ -101,6 +112,12 @@ func cutAll(ctx context.Context) {
 		if cut, left := g.Shutdown(ctx); cut > 0 {
 			caddy.Log().Named("weir").Warn("calls cut by shutdown; a longer grace_period lets them finish",
 				zap.Int("cut", cut), zap.Int("without_record", left))
+			// Their servers have yet to write the access log, which happens
+			// after the record; nothing tells when that is done.
+			select {
+			case <-time.After(logWait):
+			case <-ctx.Done():
+			}
 		}
 	}
 }
