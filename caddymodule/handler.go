@@ -173,6 +173,9 @@ func checkpoint(r *http.Request) (restore func()) {
 	if !ok {
 		return nil
 	}
+	if len(groups) == 0 {
+		return func() { clear(groups) }
+	}
 	matched := slices.Collect(maps.Keys(groups))
 	return func() {
 		clear(groups)

@@ -256,7 +256,10 @@ func TestExpectContinue(t *testing.T) {
 		defer c.Close()
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nX-Weir-Run: expect\r\nAccept-Encoding: identity\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", s.plain, len(body))
 		in := bufio.NewReader(c)
-		expect(t, in, "HTTP/1.1 100 Continue\r\n\r\n")
+		// The server's own comes without a header; the upstream's, relayed, with one.
+		if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != http.StatusContinue {
+			t.Fatalf("before the body: %v, %v", res, err)
+		}
 		_, _ = io.WriteString(c, body)
 		res, err := http.ReadResponse(in, nil)
 		for err == nil && res.StatusCode == http.StatusContinue { // the upstream's own is relayed

@@ -142,6 +142,9 @@ func TestName(t *testing.T) {
 		if got := Name([]byte(in)); got != want {
 			t.Errorf("Name(%q) = %q, want %q", in, got, want)
 		}
+		if got := NameOf(in); got != want {
+			t.Errorf("NameOf(%q) = %q, want %q", in, got, want)
+		}
 	}
 }
 

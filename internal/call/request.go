@@ -90,3 +90,16 @@ func Name(b []byte) string {
 	}
 	return string(b)
 }
+
+// NameOf is Name for a string; one that needs no change is returned as it is.
+func NameOf(s string) string {
+	if len(s) > MaxName {
+		return Name([]byte(s))
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return Name([]byte(s))
+		}
+	}
+	return s
+}

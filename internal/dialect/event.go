@@ -108,10 +108,13 @@ func (r *Response) thinking(v *jsonscan.Value) {
 
 // keep returns raw for use until the event ends.
 func (r *Response) keep(raw []byte) []byte {
-	if r.inBody {
-		return bytes.Clone(raw) // the piece of the body goes, its event stays
+	if !r.inBody {
+		return raw
 	}
-	return raw
+	// The piece of the body goes, its event stays.
+	from := len(r.kept)
+	r.kept = append(r.kept, raw...)
+	return r.kept[from:len(r.kept):len(r.kept)]
 }
 
 // finished notes a choice's finish reason.

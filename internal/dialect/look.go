@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/jsonscan"
@@ -86,11 +87,18 @@ type reading struct {
 	opts options
 }
 
+// looks are those that were freed.
+var looks = sync.Pool{New: func() any { return new(Look) }}
+
+// Free gives the Look back. It may not be used any more; what it told may.
+func (l *Look) Free() { looks.Put(l) }
+
 // NewLook begins to look at a request body. candidates is what ByPath returned
 // for the path, or a dialect of the user's choice; path, query (undecoded) and
 // contentType are the request's own.
 func NewLook(candidates []*Dialect, path, query, contentType string) *Look {
-	l := &Look{path: path}
+	l := looks.Get().(*Look)
+	*l = Look{path: path}
 	if len(candidates) <= len(l.one) {
 		l.readings = l.one[:len(candidates)]
 	} else {

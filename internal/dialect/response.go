@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/jsonscan"
@@ -30,6 +31,8 @@ type Response struct {
 	wrote   int   // 1 + the first choice that wrote; 0 is none
 	counted int64 // events that are one token each, in dialects that have them
 
+	kept []byte // what the event in a body needs of pieces that are gone
+
 	n          int64 // choices asked for, 0 unknown
 	echo       bool
 	ended      bool // the terminal event has been read
@@ -50,15 +53,35 @@ type Seen struct {
 	Terminal bool // the dialect's end of the answer
 }
 
+// responses are those that were freed. A call makes one, of over 1 KB.
+var responses = sync.Pool{New: func() any { return new(Response) }}
+
 // NewResponse begins to read the answer to a request; req may be nil.
 func (d *Dialect) NewResponse(req *call.Request) *Response {
-	r := &Response{d: d}
+	r := responses.Get().(*Response)
+	scarce := r.scarce
+	if scarce != nil {
+		*scarce = rare{finishes: scarce.finishes[:0]}
+	}
+	*r = Response{d: d, scarce: scarce, kept: r.kept[:0]}
 	if req != nil {
 		r.echo, r.prompt = req.Echo, req.Prompt
 		r.n = req.N.Or(0)
 	}
 	return r
 }
+
+// Free gives the Response back. Neither it nor what Answer returned may be used
+// any more; copies of the Answer may.
+func (r *Response) Free() {
+	if cap(r.kept) > maxKept {
+		r.kept = nil
+	}
+	responses.Put(r)
+}
+
+// maxKept is the largest buffer that a freed Response holds on to.
+const maxKept = 4 << 10
 
 // Header reads the figures that TGI puts in the header of an answer that is not
 // streamed; times are in milliseconds.
@@ -158,6 +181,7 @@ func isDone(data []byte) bool {
 
 // begin forgets the event before.
 func (r *Response) begin() {
+	r.kept = r.kept[:0]
 	rareBefore := r.ev.isRare
 	r.ev = event{}
 	if rareBefore {

@@ -65,7 +65,7 @@ func jsonCall() (through, without func()) {
 
 // maxAllocations is how many times a call with a JSON answer may allocate more
 // than without the gateway.
-const maxAllocations = 25
+const maxAllocations = 15
 
 func TestCallAllocations(t *testing.T) {
 	through, without := jsonCall()

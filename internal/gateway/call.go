@@ -108,18 +108,19 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 		candidates: candidates, dialect: candidates[0],
 		identity: call.Identity{
 			ID:        g.newID(),
-			RequestID: call.Name([]byte(r.Header.Get("X-Request-Id"))),
+			RequestID: call.NameOf(r.Header.Get("X-Request-Id")),
 			TraceID:   traceID(r),
-			Run:       call.Name([]byte(r.Header.Get("X-Weir-Run"))),
+			Run:       call.NameOf(r.Header.Get("X-Weir-Run")),
 			Time:      received,
 			Key:       g.keyID(keys.FromRequest(r.Header, r.URL.RawQuery)),
 			Class:     options.Class,
-			Path:      call.Name([]byte(r.URL.Path)),
+			Path:      call.NameOf(r.URL.Path),
 		},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(r.Context())
 	c.trace.received = received
 	c.trace.ctx = c.ctx
+	c.trace.named = around.Upstream == nil
 	c.traced = httptrace.WithClientTrace(c.ctx, c.trace.client())
 	return c
 }
@@ -191,6 +192,7 @@ func (c *Call) readRequest() {
 		c.tokenSeen = true
 	}
 	c.policy(&look)
+	look.free()
 	c.instants.Admitted = call.Lasting(c.since())
 }
 
@@ -332,6 +334,9 @@ func (c *Call) end(err error, panicked any) {
 	if c.body != nil {
 		rec.BytesIn = c.body.size()
 	}
+	// A handler that writes after it has returned reaches no meter.
+	c.tap.meter = nil
+	c.meter.Free()
 	c.record.Store(rec)
 	c.gateway.keep(rec)
 }

@@ -94,6 +94,8 @@ func (g *Gateway) keyID(key string) string {
 	return ""
 }
 
+var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
+
 // newID returns a call id: unique within the process by its counter, and among
 // processes by 40 random bits.
 func (g *Gateway) newID() string {
@@ -101,7 +103,7 @@ func (g *Gateway) newID() string {
 	binary.BigEndian.PutUint64(n[:], g.counter.Add(1))
 	id := make([]byte, 0, 8+13)
 	id = append(id, g.prefix...)
-	return string(base32.HexEncoding.WithPadding(base32.NoPadding).AppendEncode(id, n[3:]))
+	return string(idEncoding.AppendEncode(id, n[3:]))
 }
 
 // Faults returns how many records were not counted because Metrics panicked.

@@ -64,3 +64,10 @@ func (l *look) edit() (e dialect.Edit, unsaid bool) {
 	}()
 	return l.look.IncludeUsageEdit()
 }
+
+// free ends the use of the look. One that has failed is not used again.
+func (l *look) free() {
+	if !l.failed {
+		l.look.Free()
+	}
+}

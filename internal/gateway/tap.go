@@ -39,10 +39,11 @@ func (t *tap) Unwrap() http.ResponseWriter { return t.w }
 // may come from another goroutine than the final one.
 func (t *tap) WriteHeader(status int) {
 	if status < 200 && status != http.StatusSwitchingProtocols {
+		t.call.trace.gotInterim()
 		t.w.WriteHeader(status)
 		return
 	}
-	if t.status == 0 {
+	if t.status == 0 && t.meter != nil {
 		t.status = status
 		h := t.w.Header()
 		// The header is read before it goes out: writers outside of this one
@@ -60,6 +61,9 @@ func (t *tap) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (t *tap) Write(b []byte) (int, error) {
+	if t.meter == nil {
+		return t.w.Write(b) // the call has ended: the server says what becomes of it
+	}
 	if t.status == 0 {
 		t.WriteHeader(http.StatusOK)
 	}

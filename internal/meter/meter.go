@@ -3,6 +3,7 @@ package meter
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
@@ -46,9 +47,25 @@ type Meter struct {
 	closed   bool
 }
 
+// meters are those that were freed.
+var meters = sync.Pool{New: func() any { return new(Meter) }}
+
 // New returns a Meter for one answer of dialect d to the request.
 func New(d *dialect.Dialect, request *call.Request) *Meter {
-	return &Meter{dialect: d, answer: d.NewResponse(request), request: request}
+	m := meters.Get().(*Meter)
+	*m = Meter{dialect: d, answer: d.NewResponse(request), request: request}
+	return m
+}
+
+// Free gives the Meter back after Finish. It may not be used any more; the
+// record that it filled in may. One that has failed is not used again.
+func (m *Meter) Free() {
+	if m.off || !m.closed {
+		return
+	}
+	m.answer.Free()
+	*m = Meter{} // holds on to nothing of the call
+	meters.Put(m)
 }
 
 // Header takes the answer's status and header. The header is read at once and

@@ -94,6 +94,8 @@ func TestOutcome(t *testing.T) {
 		"no answer":                    {0, "", "", End{Cause: UpstreamLost, Status: 502, Error: "connection_refused"}, call.UpstreamError, "connection_refused"},
 		"time-out":                     {0, "", "", End{Cause: TimedOut, Status: 504}, call.Timeout, "timeout"},
 		"status 429":                   {429, "application/json", `{"error":{"code":"rate_limit_exceeded","message":"m"}}`, End{Status: 429}, call.UpstreamError, "rate_limit_exceeded"},
+		"left with its error answer":   {500, "application/json", "{}", End{Cause: ClientLeft, Status: 500}, call.UpstreamError, "status_500"},
+		"left, noted by the proxy":     {499, "", "", End{Cause: ClientLeft, Status: 499}, call.ClientGone, ""},
 		"status 500, HTML":             {500, "text/html", html, End{Status: 500}, call.UpstreamError, "status_500"},
 		"refused":                      {429, "application/json", "{}", End{Cause: TurnedAway, Status: 429, Error: "tokens_per_minute"}, call.Refused, "tokens_per_minute"},
 		"shutdown":                     {200, "text/event-stream", delta("a"), End{Cause: ProcessEnds}, call.GatewayShutdown, "gateway_shutdown"},
