@@ -445,3 +445,26 @@ func TestEchoUnheeded(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputIsNotZero: a stream that begins with a count of 0 and breaks off
+// after output has not written 0 tokens.
+func TestOutputIsNotZero(t *testing.T) {
+	const start = `{"type":"message_start","message":{"id":"m","usage":{"input_tokens":9,"output_tokens":0}}}`
+	const text = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}`
+	for name, c := range map[string]struct {
+		events []string
+		output call.Count
+	}{
+		"output came": {[]string{start, text}, call.Count{}},
+		"none came":   {[]string{start}, call.Known(0)},
+	} {
+		r := ByName("anthropic.messages").NewResponse(nil)
+		for _, e := range c.events {
+			r.Event(nil, []byte(e))
+		}
+		r.Close()
+		if a := r.Answer(); a.Usage.Output != c.output || a.Usage.Input != call.Known(9) || a.UsageSource != call.UsagePartial {
+			t.Errorf("%s: %+v, %s", name, a.Usage, a.UsageSource)
+		}
+	}
+}

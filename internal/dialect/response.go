@@ -328,6 +328,11 @@ func (r *Response) Close() {
 		a.UsageSource = call.UsageNone
 	case a.UsageSource != call.UsageCounted && !r.whole():
 		a.UsageSource = call.UsagePartial
+		if a.Usage.Output == call.Known(0) && a.ContentEvents > 0 {
+			// The figure the stream began with. Output has come since, so it is
+			// not 0, and how much it is nobody knows.
+			a.Usage.Output = call.Count{}
+		}
 	}
 }
 
