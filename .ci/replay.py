@@ -23,7 +23,7 @@ REQUESTS = {
     "openai.chat": ("/v1/chat/completions",
                     {"messages": TURNS, "stream": True, "stream_options": {"include_usage": True}}),
     "openai.chat.json": ("/v1/chat/completions", {"messages": TURNS}),
-    "openai.completions": ("/v1/completions", {"prompt": "hello", "stream": True}),
+    "openai.completions": ("/v1/completions", {"prompt": "Say: ", "stream": True}),
     "openai.responses": ("/v1/responses", {"input": "hello", "stream": True}),
     "openai.embeddings": ("/v1/embeddings", {"input": "hello"}),
     "openai.speech": ("/v1/audio/speech", {"input": "hello", "voice": "alloy", "stream_format": "sse"}),
@@ -140,7 +140,7 @@ def askings(case):
     """The requests that a sample is sent for, by name, each with what to expect of the record.
 
     A prompt that is echoed looks like output on the wire. The sample's expected results read it so; a request that
-    asks for the echo makes its first event the prompt.
+    asks for the echo makes its first event the prompt, which is the one that the sample repeats.
     """
     request = case.get("request") or {}
     if not request.get("echo"):

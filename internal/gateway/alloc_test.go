@@ -63,18 +63,6 @@ func jsonCall() (through, without func()) {
 	return through, without
 }
 
-// maxAllocations is how many times a call with a JSON answer may allocate more
-// than without the gateway.
-const maxAllocations = 15
-
-func TestCallAllocations(t *testing.T) {
-	through, without := jsonCall()
-	through()
-	if n := testing.AllocsPerRun(1000, through) - testing.AllocsPerRun(1000, without); n > maxAllocations {
-		t.Errorf("%v allocations a call, %d are granted", n, maxAllocations)
-	}
-}
-
 func BenchmarkCall(b *testing.B) {
 	through, without := jsonCall()
 	for name, run := range map[string]func(){"through the gateway": through, "without": without} {
