@@ -139,6 +139,7 @@ class Gateway(Process):
             found = json.loads(body)
             return found["calls"] if isinstance(found, dict) else found
         finally:
+            time.sleep(0.02)  # clients keep connections for a while; one that goes at once may look as if it left early
             c.close()
 
     def record(self, run, seconds=10):
