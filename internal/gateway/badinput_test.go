@@ -262,7 +262,7 @@ func TestSlowReader(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := new(counted)
 				g := New(m)
-				next := proxied(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next := copied(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "text/event-stream")
 					for range 20 {
 						select {

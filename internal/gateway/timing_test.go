@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -193,8 +194,8 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// proxied runs a handler behind a real server, connection, transport and proxy.
-func proxied(t *testing.T, h http.Handler) Next {
+// upstream serves a handler on pipes and returns a transport that reaches it.
+func upstream(t *testing.T, h http.Handler) (*http.Transport, *http.Server) {
 	t.Helper()
 	l := newPipes()
 	s := &http.Server{Handler: h}
@@ -206,6 +207,13 @@ func proxied(t *testing.T, h http.Handler) Next {
 		_ = s.Close()
 		<-served
 	})
+	return transport, s
+}
+
+// proxied runs a handler behind a real server, connection, transport and proxy.
+func proxied(t *testing.T, h http.Handler) Next {
+	t.Helper()
+	transport, s := upstream(t, h)
 	target := &url.URL{Scheme: "http", Host: "engine:1"}
 	return func(w http.ResponseWriter, r *http.Request) (err error) {
 		proxy := &httputil.ReverseProxy{
@@ -218,6 +226,41 @@ func proxied(t *testing.T, h http.Handler) Next {
 		// The proxy aborts a broken answer only where it sees a server around it.
 		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, s)))
 		return err
+	}
+}
+
+// copied is proxied with the plainest of proxies. httputil's flushes the header
+// from a timer, under a lock that a blocked write holds: within a bubble, that
+// goroutine waits for a lock, and so the bubble's clock stands still for ever.
+func copied(t *testing.T, h http.Handler) Next {
+	t.Helper()
+	transport, _ := upstream(t, h)
+	return func(w http.ResponseWriter, r *http.Request) error {
+		out := r.Clone(r.Context())
+		out.URL.Scheme, out.URL.Host, out.RequestURI = "http", "engine:1", ""
+		res, err := transport.RoundTrip(out)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		maps.Copy(w.Header(), res.Header)
+		w.WriteHeader(res.StatusCode)
+		control := http.NewResponseController(w)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := res.Body.Read(buf)
+			if _, failed := w.Write(buf[:n]); failed != nil {
+				panic(http.ErrAbortHandler)
+			}
+			_ = control.Flush() // the next write tells
+			switch err {
+			case nil:
+			case io.EOF:
+				return nil
+			default:
+				panic(http.ErrAbortHandler)
+			}
+		}
 	}
 }
 
