@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 
 	"github.com/weirgate/weir/internal/call"
@@ -17,28 +16,12 @@ import (
 // to serve; the connection is closed when that returns.
 func rawServer(t *testing.T, serve func(net.Conn)) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-					_, _ = io.Copy(io.Discard, r.Body)
-					serve(c)
-				}
-			})
+	return accept(t, nil, func(c net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			serve(c)
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
-	return l.Addr().String()
 }
 
 // TestUpstreamFails: each way in which an upstream fails has its outcome and
@@ -74,7 +57,7 @@ func TestUpstreamFails(t *testing.T) {
 		"no such host":       {"weir.invalid:80", 502, call.UpstreamError, "dns", 1},
 		"dial time-out":      {silent + " {\ntransport http {\ndial_timeout 1ns\n}\n}", 502, call.Timeout, "dial_timeout", 1},
 		"header time-out":    {silent + " {\ntransport http {\nresponse_header_timeout 30ms\n}\n}", 504, call.Timeout, "timeout", 1},
-		"no certificate":     {"https://" + newForgetful(t, secure).listener.Addr().String(), 502, call.UpstreamError, "tls", 1},
+		"no certificate":     {"https://" + accept(t, secure, forgetful), 502, call.UpstreamError, "tls", 1},
 		"closed unanswered":  {answers(""), 502, call.UpstreamError, "connection_closed", 1},
 		"not HTTP":           {answers("SSH-2.0-x\r\n\r\n"), 502, call.UpstreamError, "status_502", 1},
 		"no upstream":        {"", 503, call.UpstreamError, "no_upstream", 0},

@@ -178,6 +178,34 @@ func serve(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
+// accept hands each connection to serve, and closes it when that returns; a nil
+// config is without TLS. Everything has ended when the test has.
+func accept(t *testing.T, config *tls.Config, serve func(net.Conn)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return l.Addr().String()
+}
+
 // protocols are the ways a client can reach a site. Sites listen on two ports:
 // one plain, one with TLS and QUIC.
 var protocols = []string{"http/1.1", "h2c", "h2", "h3"}

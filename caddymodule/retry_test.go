@@ -193,30 +193,15 @@ func TestLargeBody(t *testing.T) {
 // client gets that answer as it does without weir.
 func TestEarlyAnswer(t *testing.T) {
 	const refusal = `{"error":{"message":"too large","type":"invalid_request_error"}}`
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
-					return
-				}
-				fmt.Fprintf(c, "HTTP/1.1 413 X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
-				_, _ = io.Copy(io.Discard, c) // until the proxy has seen it and gone
-			})
+	up := accept(t, nil, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
 		}
+		fmt.Fprintf(c, "HTTP/1.1 413 X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
+		_, _ = io.Copy(io.Discard, c) // until the proxy has seen it and gone
 	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
 	metered, bare := newSite(t), newSite(t)
-	proxy := "reverse_proxy " + l.Addr().String() + " {\ntransport http {\nkeepalive off\n}\n}"
+	proxy := "reverse_proxy " + up + " {\ntransport http {\nkeepalive off\n}\n}"
 	run := start(t, "", metered.http("weir\n"+proxy)+bare.http(proxy))
 	for name, size := range map[string]int{"small": 200, "1 MB": 1 << 20, "11 MB": 11 << 20} {
 		body := bigBody(size)

@@ -3,12 +3,10 @@ package caddymodule
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,37 +17,7 @@ import (
 // forgetful is a server that closes its connection after every second answer
 // without saying so, as llama.cpp's does. What it reads on each connection it
 // answers, so a request that is lost was never seen.
-type forgetful struct {
-	listener net.Listener
-	served   atomic.Int64
-	done     sync.WaitGroup
-}
-
-func newForgetful(t *testing.T, config *tls.Config) *forgetful {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if config != nil {
-		l = tls.NewListener(l, config)
-	}
-	f := &forgetful{listener: l}
-	f.done.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			f.done.Go(func() { f.serve(c) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); f.done.Wait() })
-	return f
-}
-
-func (f *forgetful) serve(c net.Conn) {
-	defer c.Close()
+func forgetful(c net.Conn) {
 	in := bufio.NewReader(c)
 	for range 2 {
 		r, err := http.ReadRequest(in)
@@ -59,7 +27,6 @@ func (f *forgetful) serve(c net.Conn) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
-		f.served.Add(1)
 		body := chunk(1) + "data: [DONE]\n\n"
 		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 	}
@@ -70,12 +37,12 @@ func (f *forgetful) serve(c net.Conn) {
 // and behind handle blocks, whose state a second run must find as the first did.
 func TestStaleConnections(t *testing.T) {
 	_, upTLS := testCertificate(t)
-	plain, secure := newForgetful(t, nil), newForgetful(t, upTLS)
+	plain, secure := accept(t, nil, forgetful), accept(t, upTLS, forgetful)
 	sites := map[string]string{
-		"plain":     "weir\nreverse_proxy " + plain.listener.Addr().String(),
-		"header_up": "weir\nreverse_proxy " + plain.listener.Addr().String() + " {\nheader_up X-Key secret\n}",
-		"TLS":       "weir\nreverse_proxy https://" + secure.listener.Addr().String() + " {\ntransport http {\ntls_insecure_skip_verify\n}\n}",
-		"handle": "weir\nhandle_path /api/* {\nrequest_header +X-Added once\nreverse_proxy " + plain.listener.Addr().String() + " {\nheader_up X-Key secret\n}\n}\n" +
+		"plain":     "weir\nreverse_proxy " + plain,
+		"header_up": "weir\nreverse_proxy " + plain + " {\nheader_up X-Key secret\n}",
+		"TLS":       "weir\nreverse_proxy https://" + secure + " {\ntransport http {\ntls_insecure_skip_verify\n}\n}",
+		"handle": "weir\nhandle_path /api/* {\nrequest_header +X-Added once\nreverse_proxy " + plain + " {\nheader_up X-Key secret\n}\n}\n" +
 			"handle {\nrespond 418\n}",
 	}
 	for name, directives := range sites {
@@ -120,39 +87,24 @@ func TestStaleConnections(t *testing.T) {
 // before it died may have done the work. It is called once.
 func TestNeverSentTwice(t *testing.T) {
 	var asked atomic.Int64
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			c, err := l.Accept()
+	up := accept(t, nil, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for n := 0; ; n++ {
+			r, err := http.ReadRequest(in)
 			if err != nil {
 				return
 			}
-			done.Go(func() {
-				defer c.Close()
-				in := bufio.NewReader(c)
-				for n := 0; ; n++ {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, r.Body)
-					asked.Add(1)
-					if n > 0 { // the second request on a connection: work, then die
-						<-time.After(time.Second)
-						return
-					}
-					fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
-				}
-			})
+			_, _ = io.Copy(io.Discard, r.Body)
+			asked.Add(1)
+			if n > 0 { // the second request on a connection: work, then die
+				<-time.After(time.Second)
+				return
+			}
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); done.Wait() })
 	s := newSite(t)
-	run := start(t, "", s.block("weir\nreverse_proxy "+l.Addr().String()))
+	run := start(t, "", s.block("weir\nreverse_proxy "+up))
 	c := client(t, "http/1.1")
 	for i, want := range []int{200, 502} {
 		res, err := c.Do(post(context.Background(), t, s.url("http/1.1", "/v1/chat/completions"), fmt.Sprint("once-", i), `{"model":"m","messages":[]}`))

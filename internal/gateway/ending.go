@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -69,9 +68,6 @@ func (c *Call) ending(err error, panicked any) meter.End {
 		e.Cause, e.Error = meter.TimedOut, errorCode(err)
 	case err != nil:
 		e.Cause, e.Error = meter.UpstreamLost, errorCode(err)
-		if offset(&c.trace.firstByte).IsKnown() == false && c.trace.attempts.Load() == 0 && e.Error == "" {
-			e.Error = "status_" + strconv.Itoa(e.Status)
-		}
 	case aborted:
 		e.Cause = meter.UpstreamLost
 	}

@@ -112,9 +112,6 @@ func (m *Meter) Bytes() int64 { return m.bytes }
 // until then, and for answers that are not streamed.
 func (m *Meter) FirstToken() call.Duration { return m.firstToken }
 
-// Terminated tells whether the dialect's terminal event has been seen.
-func (m *Meter) Terminated() bool { return m.answer.Answer().Terminated }
-
 func (m *Meter) look(b []byte) {
 	defer m.guard()
 	switch {

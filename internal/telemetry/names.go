@@ -62,8 +62,6 @@ var (
 const (
 	// UnknownPath: no dialect knows the request's path.
 	UnknownPath = "unknown_path"
-	// Upgraded: the connection became something other than HTTP.
-	Upgraded = "upgraded"
 	// MethodWithoutBody: the method carries no inference request (GET, HEAD, OPTIONS).
 	MethodWithoutBody = "method"
 )
