@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -221,5 +223,28 @@ func TestGzipBomb(t *testing.T) {
 	}
 	if rec.Outcome != call.Completed || !slices.Equal(rec.Degraded, []call.Degradation{call.InflateLimit}) || rec.ContentEvents.IsKnown() {
 		t.Errorf("%s, degraded %v, %v content events", rec.Outcome, rec.Degraded, rec.ContentEvents)
+	}
+}
+
+// TestLeavesWithTheWhole: a client that has all that the header announced, and
+// closes before the handler has returned, has not left early.
+func TestLeavesWithTheWhole(t *testing.T) {
+	for length, want := range map[string]call.Outcome{"4": call.Truncated, "5": call.ClientGone, "": call.ClientGone} {
+		m := new(counted)
+		g := New(m)
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(askStream)).WithContext(ctx)
+		rec := g.call(httptest.NewRecorder(), r, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "text/event-stream")
+			if length != "" {
+				w.Header().Set("Content-Length", length)
+			}
+			_, err := io.WriteString(w, ": x\n")
+			leave()
+			return err
+		})
+		if rec.Outcome != want || len(m.records) != 1 {
+			t.Errorf("length %q: %s, want %s", length, rec.Outcome, want)
+		}
 	}
 }

@@ -62,6 +62,8 @@ func (c *Call) ending(err error, panicked any) meter.End {
 		// The site's own limit on bodies (request_body max_size): the client is
 		// still there, and is told.
 		e.Cause, e.Error = meter.TurnedAway, "request_too_large"
+	case err == nil && !aborted && c.tap.failed == nil && c.tap.whole():
+		e.Cause = meter.Answered
 	case c.ctx.Err() != nil, c.tap.failed != nil, c.body != nil && c.body.clientFailed():
 		e.Cause = meter.ClientLeft
 	case err != nil && (isTimeout(err) || e.Status == http.StatusGatewayTimeout):

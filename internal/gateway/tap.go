@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/weirgate/weir/internal/meter"
@@ -19,6 +20,7 @@ type tap struct {
 	strip   *stripper // nil unless the usage event is to be kept from the client
 
 	status  int   // of the final header, 0 before it
+	length  int64 // of the body as the header announces it; -1 when it does not
 	flush   bool  // each piece is flushed as it comes
 	flushed bool  // nothing was written since the last flush
 	pieces  uint  // writes so far
@@ -50,10 +52,11 @@ func (t *tap) WriteHeader(status int) {
 		// (encode) may change it on the way, and the bytes seen here are as
 		// they were before.
 		t.meter.Header(status, h)
-		t.flush = h.Get("Content-Length") == "" || isEventStream(h)
 		if t.strip != nil && !t.strip.begin(status, h) {
 			t.strip = nil
 		}
+		t.length = announced(h) // as it goes out: the stripper takes it away
+		t.flush = t.length < 0 || isEventStream(h)
 		t.call.answered()
 	}
 	t.w.WriteHeader(status)
@@ -128,6 +131,27 @@ func (t *tap) finish() {
 	if _, err := t.strip.finish(t.w); err != nil {
 		t.failed = err
 	}
+}
+
+// announced returns the length of the body by its header, -1 when that does not
+// tell.
+func announced(h http.Header) int64 {
+	v := h.Get("Content-Length")
+	if v == "" {
+		return -1
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// whole tells whether the client has all that the header announced: if it
+// leaves now, it leaves after the end. A body without an announced length ends
+// only after the handler has returned.
+func (t *tap) whole() bool {
+	return t.status != 0 && t.meter != nil && t.length >= 0 && t.meter.Bytes() >= t.length
 }
 
 func isEventStream(h http.Header) bool {
