@@ -40,6 +40,9 @@ def main():
             if action == "fail" and package not in broken:
                 failed += 1
                 print("".join(output.pop(key, [])))
+                # A test that never ended, in a panic or a time-out, has its stacks under its own name.
+                for unended in [k for k in output if k[0] == package and k[1]]:
+                    print("FAIL %s %s did not end\n%s" % (*unended, "".join(output.pop(unended))))
     for name in skipped:
         print("skipped: " + name)
     print("%d passed, %d failed" % (passed, failed))
