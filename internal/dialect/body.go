@@ -85,3 +85,6 @@ func (r *Response) EndBody() Seen {
 	r.settleUsage()
 	return seen
 }
+
+// BodyWhole tells whether a JSON body, as far as it has come, is a whole value.
+func (r *Response) BodyWhole() bool { return r.bodyText || r.scan.Done() }

@@ -140,7 +140,7 @@ func (m *Meter) outcome(a *call.Answer, e End) (call.Outcome, string) {
 // so that not recognising any of it means that it is something else.
 func (m *Meter) complete(a *call.Answer) bool {
 	if m.framing == document {
-		return a.Events > 0 && a.ParseErrors == 0
+		return a.Events > 0 && a.ParseErrors == 0 && m.answer.BodyWhole()
 	}
 	return a.Events > a.ParseErrors
 }

@@ -83,6 +83,8 @@ func TestOutcome(t *testing.T) {
 		"HTML":                         {200, "text/html", html, End{}, call.Unrecognised, "unrecognised"},
 		"foreign JSON":                 {200, "application/json", `{"hello":1}`, End{}, call.Unrecognised, "unrecognised"},
 		"JSON cut":                     {200, "application/json", `{"choices":[{"index":0,"mess`, End{}, call.Truncated, "truncated"},
+		"JSON cut early":               {200, "application/json", `{"id":"x","obj`, End{}, call.Truncated, "truncated"},
+		"JSON cut at once":             {200, "application/json", `{`, End{}, call.Truncated, "truncated"},
 		"JSON error under a stream":    {200, "text/event-stream", `{"error":{"message":"secret text","type":"boom"}}`, End{}, call.StreamError, "boom"},
 		"stream under JSON":            {200, "application/json", delta("a") + done, End{}, call.Completed, ""},
 		"stream without a type":        {200, "", "event: x\n" + delta("a") + done, End{}, call.Completed, ""},
