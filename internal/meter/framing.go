@@ -13,7 +13,7 @@ const (
 	undecided   framing = iota
 	eventStream         // server-sent events
 	lineStream          // one JSON value a line
-	document            // one JSON value, or an array of events (Gemini)
+	document            // one JSON value, an array of events (Gemini), or a transcript as text
 	audioStream         // raw audio: every piece is output
 	foreign             // none of these: not the dialect's answer
 )
@@ -36,6 +36,10 @@ var byteOrderMark = []byte("\ufeff")
 func (m *Meter) decide(b []byte) []byte {
 	if m.dialect.Audio() && (strings.HasPrefix(m.mediaType, "audio/") || m.mediaType == "application/octet-stream") {
 		m.framing = audioStream
+		return b
+	}
+	if m.dialect.PlainText() && m.plainText() {
+		m.framing = document
 		return b
 	}
 	if len(m.head) > 0 {
@@ -103,6 +107,16 @@ func shortened(space []byte) []byte {
 		short = append(short, ' ')
 	}
 	return short
+}
+
+// plainText tells whether the answer is text for people, as a transcript asked
+// for as text or subtitles is.
+func (m *Meter) plainText() bool {
+	switch m.mediaType {
+	case "text/plain", "text/vtt", "text/srt", "application/x-subrip":
+		return true
+	}
+	return false
 }
 
 // looksLikeEvents tells whether a body of another type begins as an event

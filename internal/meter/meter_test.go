@@ -261,3 +261,31 @@ func BenchmarkEvent(b *testing.B) {
 		m.Write(event, now, now)
 	}
 }
+
+// TestTranscriptAsText: a transcript may be plain text or subtitles; the same
+// answer to a chat is not the dialect's.
+func TestTranscriptAsText(t *testing.T) {
+	for name, c := range map[string]struct {
+		dialect, mediaType, body string
+		outcome                  call.Outcome
+		events                   int64
+	}{
+		"text":      {"openai.transcription", "text/plain; charset=utf-8", "hello there", call.Completed, 1},
+		"subtitles": {"openai.transcription", "text/vtt", "WEBVTT\n\n00:00.000 --> 00:01.000\nhello\n", call.Completed, 1},
+		"HTML":      {"openai.transcription", "text/html", "<html>", call.Unrecognised, 0},
+		"chat":      {"openai.chat", "text/plain", "hello there", call.Unrecognised, 0},
+	} {
+		for _, size := range []int{1, 5, len(c.body)} {
+			m := New(dialect.ByName(c.dialect), &call.Request{})
+			m.Header(200, stream(c.mediaType))
+			for i := 0; i < len(c.body); i += size {
+				m.Write([]byte(c.body[i:min(i+size, len(c.body))]), at(i), at(i))
+			}
+			var rec call.Record
+			m.Finish(&rec, End{At: at(20), Status: 200})
+			if rec.Outcome != c.outcome || rec.ContentEvents.Or(-1) != c.events || rec.TTFT.IsKnown() {
+				t.Errorf("%s in pieces of %d: %s", name, size, text(&rec))
+			}
+		}
+	}
+}
