@@ -3,11 +3,12 @@ package inflate
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 )
 
 // FuzzWrite feeds arbitrary bytes: no panic, a known kind of error, and the
-// same output however they are cut.
+// same output however they are cut; of a corrupt body, as far as it can be read.
 func FuzzWrite(f *testing.F) {
 	for i, e := range encodings {
 		body, _ := encode(f, e.encoder, events[:3]...)
@@ -26,6 +27,15 @@ func FuzzWrite(f *testing.F) {
 			t.Fatalf("an error of no kind: %v", err)
 		}
 		parts, err2 := decode(t, encoding, cut(body, int(size)+1)...)
+		if errors.Is(err, ErrCorrupt) {
+			// The decoders give nothing of the step in which they meet the fault,
+			// and how far a step goes depends on what is there: the one output
+			// is the beginning of the other.
+			if !errors.Is(err2, ErrCorrupt) || !strings.HasPrefix(whole, parts) && !strings.HasPrefix(parts, whole) {
+				t.Fatalf("%s: corrupt: whole %q, %v; in pieces of %d %q, %v", encoding, whole, err, int(size)+1, parts, err2)
+			}
+			return
+		}
 		if parts != whole || (err == nil) != (err2 == nil) {
 			t.Fatalf("%s: whole %q, %v; in pieces of %d %q, %v", encoding, whole, err, int(size)+1, parts, err2)
 		}
