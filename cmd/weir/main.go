@@ -4,6 +4,7 @@ package main
 import (
 	_ "time/tzdata" // named time zones on machines without a zone database
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
@@ -11,5 +12,7 @@ import (
 )
 
 func main() {
+	caddy.CustomBinaryName = "weir"
+	caddy.CustomLongDescription = "Weir is a gateway for LLM inference: Caddy with a meter that changes no byte.\nTry it with: weir demo"
 	caddycmd.Main()
 }

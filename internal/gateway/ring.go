@@ -38,12 +38,13 @@ func (r *ring) newest() []*call.Record {
 
 // Filter picks records; empty fields pick all.
 type Filter struct {
-	Key, Model, ID, Run string
-	Outcome             call.Outcome
-	Since               time.Time     // received at or after
-	MinTTFT             time.Duration // TTFT known and at least this
-	Failed              bool          // from the ring of failed calls
-	Limit               int           // at most so many; 0 is all
+	Key, Model, Run string
+	ID              string // ours, the client's request id, or the upstream's response id
+	Outcome         call.Outcome
+	Since           time.Time     // received at or after
+	MinTTFT         time.Duration // TTFT known and at least this
+	Failed          bool          // from the ring of failed calls
+	Limit           int           // at most so many; 0 is all
 }
 
 // Calls returns the records that f picks, the newest first.
@@ -66,8 +67,11 @@ func (g *Gateway) Calls(f Filter) []*call.Record {
 
 func (f *Filter) picks(rec *call.Record) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
-	if !is(f.Key, rec.Key) || !is(f.Model, rec.Model) || !is(f.ID, rec.ID) || !is(f.Run, rec.Run) ||
+	if !is(f.Key, rec.Key) || !is(f.Model, rec.Model) || !is(f.Run, rec.Run) ||
 		!is(string(f.Outcome), string(rec.Outcome)) || rec.Time.Before(f.Since) {
+		return false
+	}
+	if f.ID != "" && f.ID != rec.ID && f.ID != rec.RequestID && f.ID != rec.ResponseID {
 		return false
 	}
 	if f.MinTTFT > 0 {

@@ -108,3 +108,13 @@ func TestRingConcurrently(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// TestFilterByAnyID: whoever holds one of a call's three ids finds it.
+func TestFilterByAnyID(t *testing.T) {
+	rec := &call.Record{Identity: call.Identity{ID: "ours", RequestID: "theirs", ResponseID: "upstream"}}
+	for id, want := range map[string]bool{"ours": true, "theirs": true, "upstream": true, "": true, "other": false} {
+		if f := (Filter{ID: id}); f.picks(rec) != want {
+			t.Errorf("id %q: picked %v", id, !want)
+		}
+	}
+}
