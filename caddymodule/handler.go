@@ -89,7 +89,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.options.Class == "" {
 		h.options.Class = DefaultClass
 	}
-	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Checkpoint: checkpoint}
+	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Retries: proxyRetries, Checkpoint: checkpoint}
 	return nil
 }
 
@@ -158,6 +158,17 @@ func upstreamAddress(r *http.Request) string {
 	}
 	address, _ := repl.GetString("http.reverse_proxy.upstream.hostport")
 	return address
+}
+
+// proxyRetries is how often reverse_proxy says it has tried again.
+func proxyRetries(r *http.Request) (int, bool) {
+	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return 0, false
+	}
+	v, _ := repl.Get("http.reverse_proxy.retries")
+	n, ok := v.(int)
+	return n, ok
 }
 
 // routeGroups is where Caddy notes which groups of routes (`handle` blocks are

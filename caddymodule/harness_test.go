@@ -190,6 +190,7 @@ func accept(t *testing.T, config *tls.Config, serve func(net.Conn)) (address str
 		l = tls.NewListener(l, config)
 	}
 	var all sync.WaitGroup
+	over, end := context.WithCancel(context.Background())
 	all.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -198,11 +199,13 @@ func accept(t *testing.T, config *tls.Config, serve func(net.Conn)) (address str
 			}
 			all.Go(func() {
 				defer c.Close()
+				// A proxy keeps idle connections beyond the test.
+				defer context.AfterFunc(over, func() { _ = c.Close() })()
 				serve(c)
 			})
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	t.Cleanup(func() { _ = l.Close(); end(); all.Wait() })
 	return l.Addr().String()
 }
 

@@ -50,7 +50,7 @@ func TestBadAnswers(t *testing.T) {
 		"unknown encoding":            {"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: exi", garbage, "", false, call.Completed, "", call.EncodingUnknown},
 		"too many encodings":          {"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip, gzip, gzip", garbage, "", false, call.Completed, "", call.EncodingUnknown},
 		"announces too much":          {"200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000", `{"choices":[`, "", true, call.UpstreamError, "connection_lost", ""},
-		"announces too much, whole":   {"200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000", wholeJSON, "", true, call.Completed, "", ""},
+		"announces too much, whole":   {"200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000", wholeJSON, "", true, call.UpstreamError, "connection_lost", ""},
 		"announces too little":        {"200 OK\r\nContent-Type: application/json\r\nContent-Length: 70", wholeJSON, wholeJSON[:70], false, call.Truncated, "truncated", ""},
 		"broken chunks":               {"200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked", "5\r\ndata:\r\nxyz\r\n", "data:", true, call.UpstreamError, "connection_lost", ""},
 		"JSON bomb, arrays":           {"200 OK\r\nContent-Type: application/json", `{"choices":` + strings.Repeat("[", 1_000_000), "", false, call.Truncated, "truncated", call.ParseErrors},

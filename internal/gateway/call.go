@@ -31,6 +31,9 @@ type Surroundings struct {
 	Cause func(err error) error
 	// Upstream returns the address of the upstream that served, "" when unknown.
 	Upstream func(*http.Request) string
+	// Retries returns how often the proxy behind Next has tried again within one
+	// run; false when none ran.
+	Retries func(*http.Request) (int, bool)
 	// Checkpoint is called before Next; the function it returns undoes what
 	// Next did to the server's own per-request state, so that Next can run again.
 	Checkpoint func(*http.Request) (restore func())
@@ -66,6 +69,9 @@ type Call struct {
 	degraded   []call.Degradation
 	hidesUsage bool // the upstream reports usage only when asked, and was not
 	replayed   bool
+	attempts   int  // of runs that have returned
+	connected  bool // one of them had a connection of its own
+	header     headerMark
 
 	record atomic.Pointer[call.Record]
 }
@@ -208,12 +214,27 @@ func (c *Call) policy(look *look) {
 	if edit.Offset < 0 || edit.Delete < 0 || edit.Offset+edit.Delete > int64(len(held)) {
 		return
 	}
+	if signed(c.request.Header) || !c.body.budget.take(int64(len(held)+len(edit.Insert))) {
+		return // the body must stay as it is, or there is no room for another
+	}
+	c.body.taken += int64(len(held) + len(edit.Insert))
 	edited := make([]byte, 0, len(held)+len(edit.Insert))
 	edited = append(edited, held[:edit.Offset]...)
 	edited = append(edited, edit.Insert...)
 	edited = append(edited, held[edit.Offset+edit.Delete:]...)
 	c.body.sends = edited
 	c.hidesUsage = false
+}
+
+// signed tells whether the request says something of its body's bytes, which a
+// change would make untrue.
+func signed(h http.Header) bool {
+	for _, name := range [...]string{"Content-Digest", "Digest", "Content-Md5", "X-Amz-Content-Sha256", "Signature"} {
+		if len(h[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // outgoing makes the request that next sees: the client's, with a body that can
@@ -267,18 +288,42 @@ func (c *Call) outgoing() *http.Request {
 // connection.
 func (c *Call) run(r *http.Request, next Next) error {
 	var restore func()
-	if c.around.Checkpoint != nil && !c.options.NoReplay {
-		restore = c.around.Checkpoint(r)
+	if !c.options.NoReplay {
+		c.header.take(c.tap.w.Header())
+		if c.around.Checkpoint != nil {
+			restore = c.around.Checkpoint(r)
+		}
 	}
 	err := next(&c.tap, r)
+	c.count()
 	if err == nil || c.options.NoReplay || !c.stale(err) {
 		return err
 	}
 	if restore != nil {
 		restore()
 	}
+	c.header.restore(c.tap.w.Header())
 	c.replayed = true
-	return next(&c.tap, c.outgoing())
+	err = next(&c.tap, c.outgoing())
+	c.count()
+	return err
+}
+
+// count adds the attempts of a run that has returned. The hooks tell of too
+// many where a handler behind asks another server first (forward_auth), and on
+// HTTP/2, whose transport announces one attempt twice; the proxy's own count is
+// the bound.
+func (c *Call) count() {
+	n := int(c.trace.attempts.Swap(0))
+	if n > 0 {
+		c.connected = true
+	}
+	if c.around.Retries != nil {
+		if retries, ok := c.around.Retries(c.request); ok {
+			n = min(n, retries+1)
+		}
+	}
+	c.attempts += n
 }
 
 // answered is called when the final header goes to the client: the request
@@ -324,7 +369,8 @@ func (c *Call) end(err error, panicked any) {
 	rec := &call.Record{Identity: c.identity}
 	c.meter.Finish(rec, e)
 	rec.Identity.Dialect = c.dialect.Name
-	rec.Attempts = int(c.trace.attempts.Load())
+	c.count() // of a run that did not return
+	rec.Attempts = c.attempts
 	rec.Replayed = c.replayed
 	rec.Upstream = c.upstream()
 	rec.ClientProtocol = c.request.Proto
@@ -346,7 +392,7 @@ func (c *Call) end(err error, panicked any) {
 // byte.
 func (c *Call) endInstants() call.Instants {
 	at := c.instants
-	if c.trace.attempts.Load() == 0 {
+	if !c.connected && c.trace.attempts.Load() == 0 {
 		if at.FirstByte.IsKnown() {
 			at.Sent = at.Admitted
 		}

@@ -25,16 +25,42 @@ const staleWithin = 50 * time.Millisecond
 // once. Only then may the request be sent again, since an upstream that has
 // begun to work on it would do the work, and bill for it, twice.
 func (c *Call) stale(err error) bool {
-	if c.tap.status != 0 || c.ctx.Err() != nil || !c.body.complete() || isTimeout(err) || errors.Is(err, context.Canceled) {
+	if c.tap.status != 0 || c.ctx.Err() != nil || !c.body.complete() || !isClosed(c.why(err)) {
 		return false
 	}
 	connected, wrote := offset(&c.trace.connected), offset(&c.trace.wrote)
 	if !connected.IsKnown() || !c.trace.reused.Load() || offset(&c.trace.firstByte).IsKnown() {
 		return false
 	}
-	since := wrote.Or(connected.Or(0))
-	return c.since()-since <= staleWithin
+	// A request that never got out whole may have been worked on for as long as
+	// it was being written.
+	since := connected
+	if c.trace.wroteAll.Load() && wrote.IsKnown() {
+		since = wrote
+	}
+	return c.since()-since.Or(0) <= staleWithin
 }
+
+// isClosed tells whether err is of a connection that was closed. An HTTP/2
+// stream that was reset is not: the connection lives, and the upstream had the
+// request.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "server closed idle connection") // net/http does not export it
+}
+
+// why returns the error behind the one that next returned.
+func (c *Call) why(err error) error {
+	if err != nil && c.around.Cause != nil {
+		return c.around.Cause(err)
+	}
+	return err
+}
+
+// stuckWrite is how long a write to the client must have been blocked when its
+// deadline passed for the client to count as not reading.
+const stuckWrite = time.Millisecond
 
 // ending decides what ended the call, from what the handler returned and how.
 func (c *Call) ending(err error, panicked any) meter.End {
@@ -45,9 +71,7 @@ func (c *Call) ending(err error, panicked any) meter.End {
 			e.Status = c.around.Status(err)
 		}
 	}
-	if err != nil && c.around.Cause != nil {
-		err = c.around.Cause(err)
-	}
+	err = c.why(err)
 	aborted := panicked != nil
 	switch {
 	case aborted && !isAbort(panicked):
@@ -55,7 +79,14 @@ func (c *Call) ending(err error, panicked any) meter.End {
 	case errors.Is(context.Cause(c.ctx), ErrShutdown):
 		e.Cause = meter.ProcessEnds
 	case errors.Is(c.tap.failed, os.ErrDeadlineExceeded):
-		e.Cause = meter.ReaderCut
+		// The site's own time-out for the whole answer passes as well while the
+		// client reads: only a write that was stuck tells of one that does not.
+		e.Cause = meter.TimedOut
+		if c.tap.stuck >= stuckWrite {
+			e.Cause = meter.ReaderCut
+		}
+	case c.body != nil && c.body.clientFailed() && isTimeout(c.body.end):
+		e.Cause = meter.TimedOut // of the site, for reading the request
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		e.Cause = meter.TimedOut
 	case c.body != nil && c.body.clientFailed() && isTooLarge(c.body.end):
@@ -72,6 +103,7 @@ func (c *Call) ending(err error, panicked any) meter.End {
 		e.Cause, e.Error = meter.UpstreamLost, errorCode(err)
 	case aborted:
 		e.Cause = meter.UpstreamLost
+		e.Short = c.tap.meter != nil && c.tap.length >= 0 && c.tap.meter.Bytes() < c.tap.length
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -104,7 +105,7 @@ func TestGivenUpRunReads(t *testing.T) {
 					}
 				}
 			}()
-			return errors.New("connection was closed")
+			return fmt.Errorf("connection was closed: %w", io.EOF)
 		}
 		got, err := io.ReadAll(r.Body)
 		if err != nil || !bytes.Equal(got, content) {

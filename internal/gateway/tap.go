@@ -19,12 +19,13 @@ type tap struct {
 	meter   *meter.Meter
 	strip   *stripper // nil unless the usage event is to be kept from the client
 
-	status  int   // of the final header, 0 before it
-	length  int64 // of the body as the header announces it; -1 when it does not
-	flush   bool  // each piece is flushed as it comes
-	flushed bool  // nothing was written since the last flush
-	pieces  uint  // writes so far
-	failed  error // the client could not be written to
+	status  int           // of the final header, 0 before it
+	length  int64         // of the body as the header announces it; -1 when it does not
+	flush   bool          // each piece is flushed as it comes
+	flushed bool          // nothing was written since the last flush
+	pieces  uint          // writes so far
+	failed  error         // the client could not be written to
+	stuck   time.Duration // how long the write that failed was blocked
 }
 
 // sampleEvery is how many pieces pass between two measurements of the
@@ -56,7 +57,9 @@ func (t *tap) WriteHeader(status int) {
 			t.strip = nil
 		}
 		t.length = announced(h) // as it goes out: the stripper takes it away
-		t.flush = t.length < 0 || isEventStream(h)
+		// What reverse_proxy would flush at each piece. The answer of another
+		// handler keeps its own way: flushed early it would lose its length.
+		t.flush = isEventStream(h) || t.length < 0 && t.call.trace.firstByte.Load() > 0
 		t.call.answered()
 	}
 	t.w.WriteHeader(status)
@@ -73,6 +76,9 @@ func (t *tap) Write(b []byte) (int, error) {
 	begin := t.call.since()
 	n, err := t.forward(b)
 	end := t.call.since()
+	if t.failed != nil && t.stuck == 0 {
+		t.stuck = end - begin
+	}
 	t.meter.Write(b[:n], begin, end)
 	if !t.call.tokenSeen && t.meter.FirstToken().IsKnown() {
 		t.call.tokenSeen = true

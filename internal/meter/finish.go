@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -28,7 +29,9 @@ type End struct {
 	Status   int           // as answered to the client, 0 when nothing was
 	Error    string        // a short code; "" lets the answer speak
 	Instants call.Instants // those that the gateway knows: BodyRead, Admitted, Sent, FirstByte
-	RTT      call.Duration // round trip of the upstream connection
+	// Short is whether the client has less of the body than its header announced.
+	Short bool
+	RTT   call.Duration // round trip of the upstream connection
 	// UsageOnRequest is whether the upstream reports usage only to those who
 	// ask, and the client did not.
 	UsageOnRequest bool
@@ -102,7 +105,7 @@ func (m *Meter) outcome(a *call.Answer, e End) (call.Outcome, string) {
 	if a.Error != "" && m.status < 400 && m.status != 0 {
 		return call.StreamError, a.Error
 	}
-	if a.Terminated && m.status < 400 {
+	if a.Terminated && m.status < 400 && !e.Short {
 		return call.Completed, ""
 	}
 	switch e.Cause {
@@ -110,7 +113,7 @@ func (m *Meter) outcome(a *call.Answer, e End) (call.Outcome, string) {
 		// A client that has its error answer may close before the handler has
 		// returned. 499 is no answer but the server's own note of a client that
 		// left.
-		if m.status < 400 || m.status == statusClientClosed {
+		if m.status < 400 || m.status == statusClientClosed && !e.Instants.FirstByte.IsKnown() {
 			return call.ClientGone, ""
 		}
 	case ProcessEnds:
@@ -130,6 +133,8 @@ func (m *Meter) outcome(a *call.Answer, e End) (call.Outcome, string) {
 		return call.Completed, ""
 	case m.framing == audioStream, whole:
 		return call.Completed, ""
+	case m.status >= 300, m.status == http.StatusNoContent:
+		return call.Unrecognised, "status_" + strconv.Itoa(m.status) // whole, and no dialect's answer
 	case m.framing == foreign, !a.Recognised && m.complete(a):
 		return call.Unrecognised, "unrecognised"
 	}

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+)
+
+// headerMark remembers an answer's header as it was before a run of the next
+// handler, so that a second run finds it so. It holds the usual few fields
+// itself; its zero value remembers an empty header.
+type headerMark struct {
+	names  [8]string
+	values [8][]string
+	n      int
+	many   http.Header // all of them, when they are more
+}
+
+// take remembers h.
+func (m *headerMark) take(h http.Header) {
+	*m = headerMark{}
+	if len(h) > len(m.names) {
+		m.many = maps.Clone(h)
+		return
+	}
+	for name, values := range h {
+		m.names[m.n], m.values[m.n] = name, values
+		m.n++
+	}
+}
+
+// restore makes h what it was.
+func (m *headerMark) restore(h http.Header) {
+	clear(h)
+	maps.Copy(h, m.many)
+	for i := range m.n {
+		h[m.names[i]] = m.values[i]
+	}
+}
