@@ -1,0 +1,2 @@
+// Package engine reads engines' /metrics.
+package engine

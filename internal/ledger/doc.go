@@ -1,0 +1,2 @@
+// Package ledger keeps usage per key, durably.
+package ledger

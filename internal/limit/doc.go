@@ -1,0 +1,2 @@
+// Package limit admits or refuses calls by rates and caps, and settles them.
+package limit

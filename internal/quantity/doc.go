@@ -1,0 +1,2 @@
+// Package quantity reads counts, sizes and durations as people write them.
+package quantity

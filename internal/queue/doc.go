@@ -1,0 +1,2 @@
+// Package queue orders the calls that wait for a slot.
+package queue

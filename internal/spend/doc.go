@@ -1,0 +1,2 @@
+// Package spend prices usage and keeps budgets.
+package spend
