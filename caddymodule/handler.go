@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -128,7 +127,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(placeholders{c}.value)
 	}
-	return c.Serve(w, next.ServeHTTP)
+	return c.Serve(w, next)
 }
 
 // accessLogFields returns where fields for the access log go, nil when the
@@ -179,21 +178,30 @@ const routeGroups caddy.CtxKey = "route_group"
 // checkpoint remembers which route groups have matched, so that handlers behind
 // weir can run again: without it the second run would find their `handle`
 // blocks spent and answer nothing.
-func checkpoint(r *http.Request) (restore func()) {
+func checkpoint(r *http.Request) gateway.Restorer {
 	groups, ok := r.Context().Value(routeGroups).(map[string]struct{})
-	if !ok {
+	switch {
+	case !ok:
 		return nil
+	case len(groups) == 0:
+		return noneMatched(groups)
 	}
-	if len(groups) == 0 {
-		return func() { clear(groups) }
-	}
-	matched := slices.Collect(maps.Keys(groups))
-	return func() {
-		clear(groups)
-		for _, g := range matched {
-			groups[g] = struct{}{}
-		}
-	}
+	return someMatched{groups, maps.Clone(groups)}
+}
+
+// noneMatched is a request's groups, none of which had matched.
+type noneMatched map[string]struct{}
+
+// Restore implements gateway.Restorer.
+func (groups noneMatched) Restore() { clear(groups) }
+
+// someMatched is a request's groups, and those that had matched.
+type someMatched struct{ groups, matched map[string]struct{} }
+
+// Restore implements gateway.Restorer.
+func (s someMatched) Restore() {
+	clear(s.groups)
+	maps.Copy(s.groups, s.matched)
 }
 
 // Interface guards

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ func (n nowhere) Header() http.Header         { return n.header }
 func (n nowhere) WriteHeader(int)             {}
 func (n nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (n nowhere) Flush()                      {}
+
+func (n nowhere) SetReadDeadline(time.Time) error { return nil }
 
 type ignored struct{}
 
@@ -36,12 +40,14 @@ func jsonCall() (through, without func()) {
 	header := http.Header{"Content-Type": {"application/json"}}
 	body := replayable{strings.NewReader(askJSON)}
 	r, _ := http.NewRequest("POST", "http://x/v1/chat/completions", body)
+	r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, new(http.Server)))
 	r.ContentLength = int64(len(askJSON))
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-1"}, "Accept-Encoding": {"gzip"}}
 	w := nowhere{header}
 	buf := make([]byte, 4096)
 	answer := []byte(wholeJSON)
 	next := func(w http.ResponseWriter, r *http.Request) error {
+		attempted(r)
 		for {
 			if _, err := r.Body.Read(buf); err != nil {
 				break
@@ -54,13 +60,23 @@ func jsonCall() (through, without func()) {
 	options, around := new(Options), new(Surroundings)
 	through = func() {
 		_, _ = body.Seek(0, io.SeekStart)
-		_ = g.Begin(r, options, around).Serve(w, next)
+		_ = g.Begin(r, options, around).Serve(w, NextFunc(next))
 	}
 	without = func() {
 		_, _ = body.Seek(0, io.SeekStart)
 		_ = next(w, r)
 	}
 	return through, without
+}
+
+// attempted does what a transport does for one attempt that is answered.
+func attempted(r *http.Request) {
+	if hooks := httptrace.ContextClientTrace(r.Context()); hooks != nil {
+		hooks.GetConn("")
+		hooks.GotConn(httptrace.GotConnInfo{Reused: true})
+		hooks.WroteRequest(httptrace.WroteRequestInfo{})
+		hooks.GotFirstResponseByte()
+	}
 }
 
 func BenchmarkCall(b *testing.B) {
@@ -80,10 +96,10 @@ func streamTap() *tap {
 	g := New(ignored{})
 	r, _ := http.NewRequest("POST", "http://x/v1/chat/completions", strings.NewReader(askStream))
 	var t *tap
-	_ = g.Begin(r, new(Options), new(Surroundings)).Serve(nowhere{http.Header{"Content-Type": {"text/event-stream"}}}, func(w http.ResponseWriter, _ *http.Request) error {
+	_ = g.Begin(r, new(Options), new(Surroundings)).Serve(nowhere{http.Header{"Content-Type": {"text/event-stream"}}}, NextFunc(func(w http.ResponseWriter, _ *http.Request) error {
 		t = w.(*tap)
 		return nil
-	})
+	}))
 	return t
 }
 

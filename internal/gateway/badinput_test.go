@@ -156,7 +156,7 @@ func TestBodyBudget(t *testing.T) {
 // TestBodyBudgetIsGivenBack, for each way in which a call can end.
 func TestBodyBudgetIsGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		next    Next
+		next    NextFunc
 		outcome call.Outcome
 	}{
 		"nobody reads the body": {func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(500); return nil }, call.UpstreamError},
@@ -281,7 +281,7 @@ func TestSlowReader(t *testing.T) {
 				ended := make(chan struct{})
 				s := &http.Server{WriteTimeout: c.deadline, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					defer close(ended)
-					_ = g.Begin(r, &Options{}, &Surroundings{}).Serve(w, next)
+					_ = g.Begin(r, &Options{}, &Surroundings{}).Serve(w, NextFunc(next))
 				})}
 				served := make(chan struct{})
 				go func() { defer close(served); _ = s.Serve(l) }()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"sync/atomic"
@@ -19,7 +18,15 @@ import (
 
 // Next is the handler behind the gateway. An error means that nothing was
 // written and that the surrounding server will answer.
-type Next func(http.ResponseWriter, *http.Request) error
+type Next interface {
+	ServeHTTP(http.ResponseWriter, *http.Request) error
+}
+
+// NextFunc makes a Next of a function.
+type NextFunc func(http.ResponseWriter, *http.Request) error
+
+// ServeHTTP implements Next.
+func (f NextFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) error { return f(w, r) }
 
 // Surroundings is what only the server around the gateway can tell. Each
 // function may be nil.
@@ -34,10 +41,14 @@ type Surroundings struct {
 	// Retries returns how often the proxy behind Next has tried again within one
 	// run; false when none ran.
 	Retries func(*http.Request) (int, bool)
-	// Checkpoint is called before Next; the function it returns undoes what
-	// Next did to the server's own per-request state, so that Next can run again.
-	Checkpoint func(*http.Request) (restore func())
+	// Checkpoint is called before Next; what it returns undoes what Next did to
+	// the server's own per-request state, so that Next can run again. It may
+	// return nil.
+	Checkpoint func(*http.Request) Restorer
 }
+
+// Restorer brings back a state that it remembers.
+type Restorer interface{ Restore() }
 
 // Call is one inference call on its way through the gateway.
 type Call struct {
@@ -46,14 +57,16 @@ type Call struct {
 	around   *Surroundings
 	request  *http.Request // as the client sent it
 	received time.Time
-	ctx      context.Context
-	traced   context.Context // ctx with the hooks of trace
-	cancel   context.CancelCauseFunc
+	ctx      context.Context    // the client's, or one derived from it that cancel ends
+	cancel   context.CancelFunc // nil where the connection's deadline does its work; see cutBy
+	traced   context.Context    // ctx with the hooks of trace
+	hooked   hookedContext      // what traced usually is
+	isCut    atomic.Bool        // the process shuts down
 	control  http.ResponseController
 
-	before, after *Call // neighbours in live.awaiting, under its lock
-	waits         bool  // is in live.awaiting, under its lock
-	tokenSeen     bool  // has been taken off live.awaiting by its own goroutine
+	inFlight  place // in live.calls, under its lock
+	awaiting  place // in live.awaiting, under its lock
+	tokenSeen bool  // has been taken off live.awaiting by its own goroutine
 
 	candidates []*dialect.Dialect
 	dialect    *dialect.Dialect
@@ -62,7 +75,7 @@ type Call struct {
 	instants   call.Instants
 	body       *requestBody
 	attempt    *attemptBody
-	trace      upstreamTrace
+	trace      *upstreamTrace
 	meter      *meter.Meter
 	tap        tap
 	first      firstRun
@@ -114,20 +127,15 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 		candidates: candidates, dialect: candidates[0],
 		identity: call.Identity{
 			ID:        g.newID(),
-			RequestID: call.NameOf(r.Header.Get("X-Request-Id")),
+			RequestID: call.NameOf(first(r.Header, "X-Request-Id")),
 			TraceID:   traceID(r),
-			Run:       call.NameOf(r.Header.Get("X-Weir-Run")),
+			Run:       call.NameOf(first(r.Header, "X-Weir-Run")),
 			Time:      received,
 			Key:       g.keyID(keys.FromRequest(r.Header, r.URL.RawQuery)),
 			Class:     options.Class,
 			Path:      call.NameOf(r.URL.Path),
 		},
 	}
-	c.ctx, c.cancel = context.WithCancelCause(r.Context())
-	c.trace.received = received
-	c.trace.ctx = c.ctx
-	c.trace.named = around.Upstream == nil
-	c.traced = httptrace.WithClientTrace(c.ctx, c.trace.client())
 	return c
 }
 
@@ -142,6 +150,7 @@ func (c *Call) Record() *call.Record { return c.record.Load() }
 // and lets its panics pass.
 func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	c.control = *http.NewResponseController(w)
+	c.context(w)
 	c.gateway.live.enter(c)
 	returned := false
 	defer func() {
@@ -172,7 +181,7 @@ func (c *Call) readRequest() {
 	r := c.request
 	look := newLook(c.candidates, r)
 	see := look.write
-	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+	if e := first(r.Header, "Content-Encoding"); e != "" && e != "identity" {
 		see = func([]byte) {}
 		c.degraded = append(c.degraded, call.BodyEncoded)
 	}
@@ -266,7 +275,7 @@ func (c *Call) outgoing() *http.Request {
 		if r.ContentLength >= 0 {
 			r.ContentLength = int64(len(c.body.sends))
 		}
-		if r.Header.Get("Content-Length") != "" {
+		if first(r.Header, "Content-Length") != "" {
 			r.Header.Set("Content-Length", strconv.Itoa(len(c.body.sends)))
 		}
 		if c.options.Usage == InjectAndStrip {
@@ -287,24 +296,24 @@ func (c *Call) outgoing() *http.Request {
 // run runs next, and once more when the first run met a stale keep-alive
 // connection.
 func (c *Call) run(r *http.Request, next Next) error {
-	var restore func()
+	var before Restorer
 	if !c.options.NoReplay {
 		c.header.take(c.tap.w.Header())
 		if c.around.Checkpoint != nil {
-			restore = c.around.Checkpoint(r)
+			before = c.around.Checkpoint(r)
 		}
 	}
-	err := next(&c.tap, r)
+	err := next.ServeHTTP(&c.tap, r)
 	c.count()
 	if err == nil || c.options.NoReplay || !c.stale(err) {
 		return err
 	}
-	if restore != nil {
-		restore()
+	if before != nil {
+		before.Restore()
 	}
 	c.header.restore(c.tap.w.Header())
 	c.replayed = true
-	err = next(&c.tap, c.outgoing())
+	err = next.ServeHTTP(&c.tap, c.outgoing())
 	c.count()
 	return err
 }
@@ -314,7 +323,7 @@ func (c *Call) run(r *http.Request, next Next) error {
 // HTTP/2, whose transport announces one attempt twice; the proxy's own count is
 // the bound.
 func (c *Call) count() {
-	n := int(c.trace.attempts.Swap(0))
+	n := c.trace.take()
 	if n > 0 {
 		c.connected = true
 	}
@@ -352,7 +361,9 @@ func (c *Call) end(err error, panicked any) {
 		if c.body != nil {
 			c.letGo(true)
 		}
-		c.cancel(nil)
+		if c.cancel != nil {
+			c.cancel()
+		}
 		c.gateway.live.leave(c)
 	}()
 	if c.meter == nil { // a fault before the answer could begin
@@ -383,6 +394,9 @@ func (c *Call) end(err error, panicked any) {
 	// A handler that writes after it has returned reaches no meter.
 	c.tap.meter = nil
 	c.meter.Free()
+	if c.tap.status != 0 {
+		c.trace.free()
+	}
 	c.record.Store(rec)
 	c.gateway.keep(rec)
 }

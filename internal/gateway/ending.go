@@ -76,7 +76,7 @@ func (c *Call) ending(err error, panicked any) meter.End {
 	switch {
 	case aborted && !isAbort(panicked):
 		e.Cause = meter.Fault
-	case errors.Is(context.Cause(c.ctx), ErrShutdown):
+	case c.isCut.Load():
 		e.Cause = meter.ProcessEnds
 	case errors.Is(c.tap.failed, os.ErrDeadlineExceeded):
 		// The site's own time-out for the whole answer passes as well while the

@@ -147,7 +147,7 @@ func FuzzCall(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		err := c.Serve(w, func(w http.ResponseWriter, r *http.Request) error {
+		err := c.Serve(w, NextFunc(func(w http.ResponseWriter, r *http.Request) error {
 			for range 2 {
 				got, err := io.ReadAll(r.Body)
 				if err != nil || !bytes.Equal(got, body) {
@@ -161,7 +161,7 @@ func FuzzCall(f *testing.F) {
 			w.Header().Set("Content-Type", contentType)
 			_, err := w.Write(answer)
 			return err
-		})
+		}))
 		if err != nil || !bytes.Equal(w.Body.Bytes(), answer) || len(m.records) != 1 {
 			t.Fatalf("%v; the client has %d bytes of %d; %d records", err, w.Body.Len(), len(answer), len(m.records))
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -123,9 +122,6 @@ func (g *Gateway) keep(rec *call.Record) {
 	}()
 	g.metrics.Observe(rec)
 }
-
-// ErrShutdown is the cause of the context of calls that Shutdown cuts.
-var ErrShutdown = errors.New("gateway shuts down")
 
 // Shutdown cuts every call in flight and waits until each has left its record,
 // or until ctx is done. It returns how many were cut, and how many of them had

@@ -5,6 +5,15 @@ import (
 	"net/http"
 )
 
+// first returns the first value of a field, "" when there is none. The name must
+// be in canonical form: Header.Get would make it so anew each time.
+func first(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
 // headerMark remembers an answer's header as it was before a run of the next
 // handler, so that a second run finds it so. It holds the usual few fields
 // itself; its zero value remembers an empty header.
@@ -17,7 +26,7 @@ type headerMark struct {
 
 // take remembers h.
 func (m *headerMark) take(h http.Header) {
-	*m = headerMark{}
+	m.n, m.many = 0, nil
 	if len(h) > len(m.names) {
 		m.many = maps.Clone(h)
 		return

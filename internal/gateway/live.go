@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -11,40 +10,43 @@ import (
 // first token once, and leaves once: three short locks a call, none a chunk.
 type live struct {
 	mu       sync.Mutex
-	calls    map[*Call]struct{}
-	awaiting list // streamed calls without a token yet, oldest first
-	empty    chan struct{}
+	calls    list
+	awaiting list          // streamed calls without a token yet, oldest first
+	empty    chan struct{} // closed when the last call leaves, if someone waits for that
 }
 
-// list is a doubly linked list through the calls themselves.
+// list is a doubly linked list through places in the calls themselves.
 type list struct {
-	head, tail *Call
+	head, tail *place
 	n          int64
+}
+
+// place is a call's place in a list.
+type place struct {
+	call          *Call // nil when it is in none
+	before, after *place
 }
 
 func (l *live) enter(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.calls == nil {
-		l.calls = make(map[*Call]struct{})
-	}
-	l.calls[c] = struct{}{}
-	l.awaiting.push(c)
+	l.calls.push(&c.inFlight, c)
+	l.awaiting.push(&c.awaiting, c)
 }
 
 // settled takes a call off the list of those that await their first token.
 func (l *live) settled(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaiting.remove(c)
+	l.awaiting.remove(&c.awaiting)
 }
 
 func (l *live) leave(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaiting.remove(c)
-	delete(l.calls, c)
-	if len(l.calls) == 0 && l.empty != nil {
+	l.awaiting.remove(&c.awaiting)
+	l.calls.remove(&c.inFlight)
+	if l.calls.n == 0 && l.empty != nil {
 		close(l.empty)
 		l.empty = nil
 	}
@@ -53,7 +55,7 @@ func (l *live) leave(c *Call) {
 // cut cancels all calls and waits for them to leave.
 func (l *live) cut(ctx context.Context) (cut, left int) {
 	l.mu.Lock()
-	cut = len(l.calls)
+	cut = int(l.calls.n)
 	if cut == 0 {
 		l.mu.Unlock()
 		return 0, 0
@@ -62,11 +64,8 @@ func (l *live) cut(ctx context.Context) (cut, left int) {
 		l.empty = make(chan struct{})
 	}
 	empty := l.empty
-	for c := range l.calls {
-		c.cancel(ErrShutdown)
-		// A body that is still being read does not heed the context. Not
-		// every writer can do this; those calls end with their connection.
-		_ = c.control.SetReadDeadline(time.Now())
+	for p := l.calls.head; p != nil; p = p.after {
+		p.call.cut()
 	}
 	l.mu.Unlock()
 	select {
@@ -76,7 +75,7 @@ func (l *live) cut(ctx context.Context) (cut, left int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return cut, len(l.calls)
+	return cut, int(l.calls.n)
 }
 
 // Live is the state of the calls in flight at one moment.
@@ -92,45 +91,39 @@ type Live struct {
 func (g *Gateway) Live() Live {
 	g.live.mu.Lock()
 	defer g.live.mu.Unlock()
-	s := Live{InFlight: int64(len(g.live.calls)), AwaitingFirstToken: g.live.awaiting.n}
-	if c := g.live.awaiting.head; c != nil {
-		s.OldestReceived = c.received
+	s := Live{InFlight: g.live.calls.n, AwaitingFirstToken: g.live.awaiting.n}
+	if p := g.live.awaiting.head; p != nil {
+		s.OldestReceived = p.call.received
 	}
 	return s
 }
 
-func (l *list) push(c *Call) {
-	c.waits = true
-	c.before, c.after = l.tail, nil
+func (l *list) push(p *place, c *Call) {
+	*p = place{call: c, before: l.tail}
 	if l.tail != nil {
-		l.tail.after = c
+		l.tail.after = p
 	} else {
-		l.head = c
+		l.head = p
 	}
-	l.tail = c
+	l.tail = p
 	l.n++
 }
 
-func (l *list) remove(c *Call) {
-	if !c.waits {
+// remove takes p out; one that is in no list stays so.
+func (l *list) remove(p *place) {
+	if p.call == nil {
 		return
 	}
-	c.waits = false
-	if c.before != nil {
-		c.before.after = c.after
+	if p.before != nil {
+		p.before.after = p.after
 	} else {
-		l.head = c.after
+		l.head = p.after
 	}
-	if c.after != nil {
-		c.after.before = c.before
+	if p.after != nil {
+		p.after.before = p.before
 	} else {
-		l.tail = c.before
+		l.tail = p.before
 	}
-	c.before, c.after = nil, nil
+	*p = place{}
 	l.n--
 }
-
-// controller is the part of http.ResponseController that a cut needs.
-type controller interface{ SetReadDeadline(time.Time) error }
-
-var _ controller = (*http.ResponseController)(nil)

@@ -16,13 +16,13 @@ import (
 )
 
 // serving runs one call behind a real server in the bubble and returns the
-// client's answer; the gateway's Next is the engine behind a connection.
-func serving(t *testing.T, g *Gateway, next Next) (do func(*http.Request) (*http.Response, error)) {
+// client's answer; the gateway's NextFunc is the engine behind a connection.
+func serving(t *testing.T, g *Gateway, next NextFunc) (do func(*http.Request) (*http.Response, error)) {
 	t.Helper()
 	l := newPipes()
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := g.Begin(r, &Options{}, &Surroundings{})
-		if err := c.Serve(w, next); err != nil {
+		if err := c.Serve(w, NextFunc(next)); err != nil {
 			http.Error(w, "bad gateway", http.StatusBadGateway)
 		}
 	})}
@@ -50,7 +50,7 @@ func TestLive(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", moment, got, want)
 			}
 		}
-		token := func(after, then time.Duration) Next {
+		token := func(after, then time.Duration) NextFunc {
 			return func(w http.ResponseWriter, r *http.Request) error {
 				time.Sleep(after)
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -61,7 +61,7 @@ func TestLive(t *testing.T) {
 			}
 		}
 		var all sync.WaitGroup
-		run := func(r *http.Request, next Next) {
+		run := func(r *http.Request, next NextFunc) {
 			all.Go(func() { g.call(httptest.NewRecorder(), r, next) })
 			synctest.Wait()
 		}
@@ -97,7 +97,7 @@ func TestOldestIsNext(t *testing.T) {
 		if l.awaiting.head == nil {
 			return -1
 		}
-		return l.awaiting.head.received.Unix()
+		return l.awaiting.head.call.received.Unix()
 	}
 	for _, step := range []struct {
 		settle int
@@ -108,15 +108,15 @@ func TestOldestIsNext(t *testing.T) {
 			t.Errorf("after %d: oldest is %d, want %d", step.settle, oldest(), step.oldest)
 		}
 	}
-	if l.awaiting.n != 0 || l.awaiting.tail != nil || len(l.calls) != 5 {
-		t.Errorf("left %+v of %d calls", l.awaiting, len(l.calls))
+	if l.awaiting.n != 0 || l.awaiting.tail != nil || int(l.calls.n) != 5 {
+		t.Errorf("left %+v of %d calls", l.awaiting, int(l.calls.n))
 	}
 	for _, c := range calls {
 		l.leave(c)
 		l.leave(c)
 	}
-	if len(l.calls) != 0 {
-		t.Errorf("%d calls left", len(l.calls))
+	if int(l.calls.n) != 0 {
+		t.Errorf("%d calls left", int(l.calls.n))
 	}
 }
 

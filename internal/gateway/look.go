@@ -18,7 +18,7 @@ type look struct {
 func newLook(candidates []*dialect.Dialect, r *http.Request) (l look) {
 	l.candidates = candidates
 	defer l.guard()
-	l.look = dialect.NewLook(candidates, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"))
+	l.look = dialect.NewLook(candidates, r.URL.Path, r.URL.RawQuery, first(r.Header, "Content-Type"))
 	return l
 }
 

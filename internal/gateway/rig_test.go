@@ -26,7 +26,7 @@ type rig struct {
 	options  Options
 	records  chan *call.Record // one for each call that has ended
 	before   func(http.ResponseWriter, *http.Request)
-	next     Next
+	next     NextFunc
 	upstream string
 	address  string
 }
@@ -73,7 +73,7 @@ func newRig(t *testing.T, answer func(net.Conn, *http.Request, []byte)) *rig {
 		}
 		err := error(nil)
 		if c := g.gateway.Begin(r, &g.options, around); c != nil {
-			err = c.Serve(w, g.next)
+			err = c.Serve(w, NextFunc(g.next))
 		} else {
 			err = g.next(w, r)
 		}

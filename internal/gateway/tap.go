@@ -142,7 +142,7 @@ func (t *tap) finish() {
 // announced returns the length of the body by its header, -1 when that does not
 // tell.
 func announced(h http.Header) int64 {
-	v := h.Get("Content-Length")
+	v := first(h, "Content-Length")
 	if v == "" {
 		return -1
 	}
@@ -162,7 +162,7 @@ func (t *tap) whole() bool {
 
 func isEventStream(h http.Header) bool {
 	const want = "text/event-stream"
-	v := h.Get("Content-Type")
+	v := first(h, "Content-Type")
 	return len(v) >= len(want) && v[:len(want)] == want
 }
 

@@ -62,7 +62,7 @@ func engine(t *testing.T, cfg sim.Config) *sim.Engine {
 }
 
 // direct hands the request to a handler without a connection.
-func direct(h http.Handler) Next {
+func direct(h http.Handler) NextFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
 		return nil
@@ -77,9 +77,9 @@ func chat(id string, tokens int, more string) *http.Request {
 }
 
 // call runs one call to its end and returns its record.
-func (g *Gateway) call(w http.ResponseWriter, r *http.Request, next Next) *call.Record {
+func (g *Gateway) call(w http.ResponseWriter, r *http.Request, next NextFunc) *call.Record {
 	c := g.Begin(r, &Options{}, &Surroundings{})
-	_ = c.Serve(w, next)
+	_ = c.Serve(w, NextFunc(next))
 	return c.Record()
 }
 
@@ -211,7 +211,7 @@ func upstream(t *testing.T, h http.Handler) (*http.Transport, *http.Server) {
 }
 
 // proxied runs a handler behind a real server, connection, transport and proxy.
-func proxied(t *testing.T, h http.Handler) Next {
+func proxied(t *testing.T, h http.Handler) NextFunc {
 	t.Helper()
 	transport, s := upstream(t, h)
 	target := &url.URL{Scheme: "http", Host: "engine:1"}
@@ -232,7 +232,7 @@ func proxied(t *testing.T, h http.Handler) Next {
 // copied is proxied with the plainest of proxies. httputil's flushes the header
 // from a timer, under a lock that a blocked write holds: within a bubble, that
 // goroutine waits for a lock, and so the bubble's clock stands still for ever.
-func copied(t *testing.T, h http.Handler) Next {
+func copied(t *testing.T, h http.Handler) NextFunc {
 	t.Helper()
 	transport, _ := upstream(t, h)
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,22 +12,67 @@ import (
 
 // upstreamTrace notes what the transport tells of the attempts of one call. Its
 // hooks run on the transport's goroutines, some after the handler has returned,
-// so everything is atomic and nothing is pooled.
+// so everything they touch is atomic.
 type upstreamTrace struct {
 	received time.Time
+	ctx      context.Context // of the call
+	named    bool            // the surroundings do not tell the upstream's address
 
-	attempts  atomic.Int32
+	announced int32        // attempts in all, as far as they were taken from attempts
+	attempts  atomic.Int32 // since the last take
 	connected atomic.Int64 // GotConn of the last attempt, as an offset plus 1; 0 is not yet
 	wrote     atomic.Int64 // WroteRequest of the last attempt, likewise
 	firstByte atomic.Int64 // first response byte of the last attempt, likewise
 	interim   atomic.Bool  // the last attempt's first byte was of an informational answer (1xx)
 	reused    atomic.Bool  // the last attempt's connection had served before
 	wroteAll  atomic.Bool  // the last attempt's request was written without an error
-	named     bool         // the surroundings do not tell the upstream's address
 	remote    atomic.Pointer[string]
 	body      atomic.Pointer[attemptBody]
-	ctx       context.Context // of the call
-	hooks     httptrace.ClientTrace
+
+	hooks httptrace.ClientTrace // made once, and never changed
+}
+
+// traces are those that were freed.
+var traces sync.Pool
+
+func newTrace(ctx context.Context, received time.Time) *upstreamTrace {
+	t, _ := traces.Get().(*upstreamTrace)
+	if t == nil {
+		t = new(upstreamTrace)
+		t.hooks = httptrace.ClientTrace{
+			GetConn:              t.getConn,
+			GotConn:              t.gotConn,
+			WroteRequest:         t.wroteRequest,
+			GotFirstResponseByte: t.gotFirstByte,
+		}
+	}
+	t.received, t.ctx = received, ctx
+	return t
+}
+
+// free gives the trace back, if no hook of it can run any more: there was one
+// attempt, and every hook has run for it. The answer must have passed, so that
+// no informational one can come. Others are left to the garbage collector.
+func (t *upstreamTrace) free() {
+	if t.announced != 1 || t.attempts.Load() != 0 || t.interim.Load() ||
+		t.connected.Load() == 0 || t.wrote.Load() == 0 || t.firstByte.Load() == 0 {
+		return
+	}
+	t.ctx = nil
+	t.announced = 0
+	t.connected.Store(0)
+	t.wrote.Store(0)
+	t.firstByte.Store(0)
+	t.remote.Store(nil)
+	t.body.Store(nil)
+	traces.Put(t)
+}
+
+// take returns how many attempts have begun since the last take.
+func (t *upstreamTrace) take() int {
+	n := t.attempts.Swap(0)
+	t.announced += n
+	return int(n)
 }
 
 func (t *upstreamTrace) now() int64 { return int64(time.Since(t.received)) + 1 }
@@ -36,18 +82,6 @@ func offset(v *atomic.Int64) call.Duration {
 		return call.Lasting(time.Duration(n - 1))
 	}
 	return call.Duration{}
-}
-
-// client returns the hooks for the context of the call's requests. It is called
-// once: the context makes hooks of handlers outside part of them.
-func (t *upstreamTrace) client() *httptrace.ClientTrace {
-	t.hooks = httptrace.ClientTrace{
-		GetConn:              t.getConn,
-		GotConn:              t.gotConn,
-		WroteRequest:         t.wroteRequest,
-		GotFirstResponseByte: t.gotFirstByte,
-	}
-	return &t.hooks
 }
 
 // getConn begins an attempt: what is known of the attempt before is forgotten.

@@ -11,7 +11,7 @@ import (
 // around it, else the one that the client sent; "" when there is none.
 func traceID(r *http.Request) string {
 	span := trace.SpanContextFromContext(r.Context())
-	if !span.HasTraceID() && r.Header.Get("Traceparent") != "" {
+	if !span.HasTraceID() && first(r.Header, "Traceparent") != "" {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		span = trace.SpanContextFromContext(ctx)
 	}

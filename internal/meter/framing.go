@@ -20,7 +20,10 @@ const (
 
 // mediaType returns the answer's media type in lower case, without parameters.
 func mediaType(h http.Header) string {
-	v := h.Get("Content-Type")
+	var v string
+	if values := h["Content-Type"]; len(values) > 0 {
+		v = values[0]
+	}
 	if i := strings.IndexByte(v, ';'); i >= 0 {
 		v = v[:i]
 	}

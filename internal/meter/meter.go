@@ -52,8 +52,8 @@ var meters = sync.Pool{New: func() any { return new(Meter) }}
 
 // New returns a Meter for one answer of dialect d to the request.
 func New(d *dialect.Dialect, request *call.Request) *Meter {
-	m := meters.Get().(*Meter)
-	*m = Meter{dialect: d, answer: d.NewResponse(request), request: request}
+	m := meters.Get().(*Meter) // zero, see Free
+	m.dialect, m.answer, m.request = d, d.NewResponse(request), request
 	return m
 }
 
@@ -75,7 +75,7 @@ func (m *Meter) Header(status int, h http.Header) {
 	m.status = status
 	m.mediaType = mediaType(h)
 	m.answer.Header(h)
-	encoding := strings.Join(h.Values("Content-Encoding"), ", ")
+	encoding := strings.Join(h["Content-Encoding"], ", ")
 	if encoding == "" || encoding == "identity" {
 		return
 	}
