@@ -98,9 +98,13 @@ func TestTraceIsReusedWhenQuiet(t *testing.T) {
 		"no attempt":             {func(*upstreamTrace) {}, false},
 		"still connecting":       {func(t *upstreamTrace) { t.getConn("") }, false},
 		"answered while writing": {func(t *upstreamTrace) { t.getConn(""); t.gotConn(httptrace.GotConnInfo{}); t.gotFirstByte() }, false},
-		"not answered":           {func(t *upstreamTrace) { t.getConn(""); t.gotConn(httptrace.GotConnInfo{}); t.wroteRequest(httptrace.WroteRequestInfo{}) }, false},
-		"two attempts":           {func(t *upstreamTrace) { t.getConn(""); all(t) }, false},
-		"an interim answer":      {func(t *upstreamTrace) { all(t); t.gotInterim() }, false},
+		"not answered": {func(t *upstreamTrace) {
+			t.getConn("")
+			t.gotConn(httptrace.GotConnInfo{})
+			t.wroteRequest(httptrace.WroteRequestInfo{})
+		}, false},
+		"two attempts":      {func(t *upstreamTrace) { t.getConn(""); all(t) }, false},
+		"an interim answer": {func(t *upstreamTrace) { all(t); t.gotInterim() }, false},
 	} {
 		trace := newTrace(t.Context(), time.Now())
 		c.do(trace)
