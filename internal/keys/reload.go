@@ -1,0 +1,178 @@
+package keys
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+const (
+	// DefaultInterval is how often Watch looks at the file: soon enough for a
+	// person who waits for a change, and one stat call in two seconds costs nothing.
+	DefaultInterval = 2 * time.Second
+	// settled is the age at which a time of modification can be trusted. File
+	// systems keep it in steps of up to two seconds (FAT), so a younger file may
+	// change once more without a trace in it.
+	settled = 2 * time.Second
+)
+
+// sighting is what Reload last saw of the file.
+type sighting struct {
+	info   fs.FileInfo       // as it was before it was read; nil if it could not be
+	digest [sha256.Size]byte // of its content
+	fresh  bool              // whether it was too young to trust its time of modification
+}
+
+// unchanged tells whether the file at info is, without reading it, the one seen:
+// the same inode with the same size and time of modification.
+func (s *sighting) unchanged(info fs.FileInfo) bool {
+	return s.info != nil && !s.fresh && os.SameFile(s.info, info) && s.info.Size() == info.Size() && s.info.ModTime().Equal(info.ModTime())
+}
+
+// Reload looks at the file and takes it up if its content is new. changed says
+// that other keys are in use than before. The error says that the file, as it is
+// now, cannot be used; it is returned every time until the file is right, and the keys
+// that were in use stay in use. A file that was taken away is such an error too: it
+// is more often a mistake than the wish to turn all callers away.
+//
+// A file that did not change costs one stat call.
+func (s *Store) Reload(now time.Time) (changed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current := s.current.Load()
+	if info, err := os.Stat(s.path); err == nil && s.seen.unchanged(info) {
+		return false, current.err
+	}
+	text, info, err := readFile(s.path)
+	if err != nil {
+		s.seen = sighting{}
+		return false, s.broken(now, err)
+	}
+	before := s.seen
+	s.seen = sighting{info: info, digest: sha256.Sum256(text), fresh: now.Sub(info.ModTime()) <= settled}
+	switch {
+	case before.info != nil && before.digest == s.seen.digest:
+		return false, current.err // touched, or too young before
+	case !current.loadedAt.IsZero() && current.digest == s.seen.digest:
+		// It was broken or away, and is again what is in use.
+		s.current.Store(&snapshot{table: current.table, digest: current.digest, loadedAt: current.loadedAt})
+		return false, nil
+	}
+	_, table, err := parse(text)
+	if err != nil {
+		return false, s.broken(now, fmt.Errorf("read keys: %s: %w", s.path, err))
+	}
+	s.current.Store(&snapshot{table: table, digest: s.seen.digest, loadedAt: now})
+	return true, nil
+}
+
+// broken notes an error beside the keys that stay in use, and returns it. The
+// caller holds mu.
+func (s *Store) broken(now time.Time, err error) error {
+	next := *s.current.Load()
+	if next.err == nil {
+		next.errSince = now
+	}
+	next.err = err
+	s.current.Store(&next)
+	return err
+}
+
+// Watch calls Reload every interval (0 is DefaultInterval) until ctx is done. It
+// calls onChange, which may be nil, when something happened: with nil when other
+// keys came into use or the file is right again, and with the error when the file
+// cannot be used, once for each error and not every time. Watch returns when ctx
+// is done; whoever starts it in a goroutine waits for that.
+//
+// It looks again and again and does not ask the kernel to be told, because what
+// is to be noticed is the path and not a file: editors and Edit put a new file in the
+// place of the old one, a mounted config map swaps a symbolic link two directories
+// up, and network file systems tell nothing at all. A stat call sees all of these.
+func (s *Store) Watch(ctx context.Context, interval time.Duration, onChange func(error)) {
+	if interval <= 0 {
+		interval = DefaultInterval
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	last := s.State().Error
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		changed, err := s.Reload(time.Now())
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if (changed || text != last) && onChange != nil {
+			onChange(err)
+		}
+		last = text
+	}
+}
+
+// Read reads the file at path and checks it, for whoever lists or edits keys.
+// errors.Is(err, fs.ErrNotExist) holds when there is none.
+func Read(path string) (*File, error) {
+	text, _, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// readFile returns the content of the file at path, and what stat said of it
+// before it was read, so that a change during the reading shows afterwards.
+func readFile(path string) (text []byte, info fs.FileInfo, err error) {
+	hint := func(err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("read keys: %w; make the first one with: weir keys add ALIAS --file %s", err, path)
+		case errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("read keys: %w; let the user that the gateway runs as read it", err)
+		}
+		return fmt.Errorf("read keys: %w", err)
+	}
+	// Before it is opened, since to open a named pipe waits for a writer.
+	if info, err = os.Stat(path); err != nil {
+		return nil, nil, hint(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("read keys: %s is not a file but %s; give the path of a file", path, kind(info.Mode()))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, hint(err)
+	}
+	defer file.Close()
+	if info, err = file.Stat(); err != nil {
+		return nil, nil, hint(err)
+	}
+	if info.Size() <= maxFile {
+		if text, err = io.ReadAll(io.LimitReader(file, maxFile+1)); err != nil {
+			return nil, nil, hint(err)
+		}
+	}
+	if max(info.Size(), int64(len(text))) > maxFile {
+		return nil, nil, fmt.Errorf("read keys: %s is larger than %d MiB; remove keys that are over", path, maxFile>>20)
+	}
+	return text, info, nil
+}
+
+func kind(m fs.FileMode) string {
+	if m.IsDir() {
+		return "a directory"
+	}
+	return "a device, pipe or socket"
+}
