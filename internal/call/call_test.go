@@ -15,12 +15,13 @@ func full() *Record {
 	n, d := Known(0), Lasting(1500*time.Microsecond)
 	rec := &Record{
 		Identity: Identity{ID: "id", RequestID: "r", ResponseID: "s", TraceID: "t", Run: "u", Time: time.Unix(0, 0).UTC(),
-			Key: "k", Model: "m", ResponseModel: "n", Class: "c", Dialect: "d", Path: "p", Stream: true},
+			Key: "k", Model: "m", ResponseModel: "n", Class: "c", Bench: true, ClientRetries: 1, Dialect: "d", Path: "p", Stream: true},
 		Result:    Result{Status: 200, Outcome: Completed, Error: "e", Terminated: true, Degraded: []Degradation{ParseErrors}},
 		Tokens:    Tokens{Usage: Usage{n, n, n, n, n}, UsageSource: UsageReported, ContentEvents: n, FirstContentEvent: n, ParseErrors: 1},
 		Timing:    Timing{d, d, d, d, d, d, d, d, d, d},
 		Phases:    Phases{d, d, d, d, d, d, d, d, d, d, d},
 		Engine:    Engine{d, d, d, d, d, d},
+		Admission: Admission{n, n, n, "r", "w"},
 		Transport: Transport{Upstream: "u", Attempts: 2, Replayed: true, BytesIn: n, BytesOut: 3, ClientProtocol: "HTTP/2.0"},
 	}
 	s := Measured

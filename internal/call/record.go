@@ -13,6 +13,7 @@ type Record struct {
 	Phases       Phases       `json:"phases,omitzero"`
 	PhaseSources PhaseSources `json:"phase_sources,omitzero"`
 	Engine       Engine       `json:"engine,omitzero"`
+	Admission
 	Transport
 }
 
@@ -29,6 +30,12 @@ type Identity struct {
 	// ResponseModel is the model that the upstream says it used.
 	ResponseModel string `json:"response_model,omitempty"`
 	Class         string `json:"class,omitempty"`
+	// Bench marks a load test by its key: such a call counts for its key, and
+	// not for objectives.
+	Bench bool `json:"bench,omitempty"`
+	// ClientRetries is how often the client says it has sent this call before
+	// (header X-Stainless-Retry-Count).
+	ClientRetries int `json:"client_retries,omitempty"`
 	Dialect       string `json:"dialect"`
 	Path          string `json:"path"`
 	// Stream is whether the answer came as a stream or, without an answer,

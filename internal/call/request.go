@@ -15,6 +15,8 @@ type Request struct {
 	MaxTokens Count
 	// N is the number of choices asked for.
 	N Count
+	// BestOf is the number of choices that are written, of which N are returned.
+	BestOf Count
 	// Echo asks a completion to repeat the prompt in its first event.
 	Echo bool
 	// Prompt is the beginning of the prompt that would be repeated; zero when

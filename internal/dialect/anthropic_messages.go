@@ -33,6 +33,7 @@ var _ = register(&Dialect{
 	settle:  anthropicSettle,
 	tokens:  anthropicTokens,
 	refusal: anthropicRefusal,
+	limits:  anthropicLimits,
 })
 
 func anthropicValue(r *Response, v jsonscan.Value) {
@@ -83,20 +84,20 @@ func anthropicTokens(f *figures) tokens {
 	return t
 }
 
-func anthropicRefusal(status int, code, message string) []byte {
+func anthropicRefusal(r Refusal) []byte {
 	type inner struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	}
-	kind := errorType(status)
-	if status == 503 || status == 529 {
+	kind := errorType(r.Status)
+	if r.Status == 503 || r.Status == 529 {
 		kind = "overloaded_error"
-	} else if status >= 500 {
+	} else if r.Status >= 500 {
 		kind = "api_error"
 	}
 	b, _ := json.Marshal(struct {
 		Type  string `json:"type"`
 		Error inner  `json:"error"`
-	}{"error", inner{kind, message}})
+	}{"error", inner{kind, r.Message}})
 	return b
 }

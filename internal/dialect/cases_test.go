@@ -281,7 +281,7 @@ func TestErrorBody(t *testing.T) {
 	for _, name := range Names() {
 		d := ByName(name)
 		for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 503, 504} {
-			kind, body := d.ErrorBody(status, "too_many", "slow \"down\"\n")
+			kind, body := d.ErrorBody(Refusal{Status: status, Code: "too_many", Message: "slow \"down\"\n"})
 			var v map[string]any
 			if kind != "application/json" || json.Unmarshal(body, &v) != nil || !strings.Contains(string(body), `slow \"down\"\n`) {
 				t.Errorf("%s: %s %s", name, kind, body)
@@ -302,7 +302,7 @@ func TestErrorBody(t *testing.T) {
 		"cohere.v2.chat":     `{"message":"m"}`,
 	}
 	for name, w := range want {
-		if _, got := ByName(name).ErrorBody(429, "c", "m"); string(got) != w {
+		if _, got := ByName(name).ErrorBody(Refusal{Status: 429, Code: "c", Message: "m"}); string(got) != w {
 			t.Errorf("%s: %s, want %s", name, got, w)
 		}
 	}

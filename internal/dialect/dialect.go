@@ -46,6 +46,7 @@ type Dialect struct {
 	// text matters, or because each is counted.
 	alwaysRead bool
 	refusal    refusal
+	limits     limitHeaders // openAILimits when nil
 
 	shape, look *jsonscan.Shape
 	keyBits     []uint64 // by field of look: which of keys it stands for
@@ -66,6 +67,9 @@ func register(d *Dialect) *Dialect {
 	d.look, d.keyBits = d.request.shape(d.keys)
 	if d.tokens == nil {
 		d.tokens = openAITokens
+	}
+	if d.limits == nil {
+		d.limits = openAILimits
 	}
 	if d.settle == nil {
 		d.settle = func(*Response) {}
@@ -145,6 +149,10 @@ func Names() []string {
 	slices.Sort(names)
 	return names
 }
+
+// WritesTokens tells whether its answers are tokens of a model's output, whose
+// number a request may bound. Embeddings, ranks and speech are not.
+func (d *Dialect) WritesTokens() bool { return d.request.maxTokens != "" }
 
 // LineDelimited tells whether its streams are newline-delimited JSON rather
 // than server-sent events.

@@ -15,6 +15,7 @@ import (
 type asked struct {
 	maxTokens    string
 	n            string
+	bestOf       string
 	echo         string
 	prompt       string // what echo repeats
 	streamFormat string // "sse" there asks for a stream
@@ -29,6 +30,7 @@ const (
 	lookStream
 	lookMaxTokens
 	lookN
+	lookBestOf
 	lookEcho
 	lookPrompt
 	lookStreamFormat
@@ -46,6 +48,7 @@ func (a *asked) shape(keys []string) (*jsonscan.Shape, []uint64) {
 	p[lookStream] = "stream"
 	p[lookMaxTokens] = a.maxTokens
 	p[lookN] = a.n
+	p[lookBestOf] = a.bestOf
 	p[lookEcho] = a.echo
 	p[lookPrompt] = a.prompt
 	p[lookStreamFormat] = a.streamFormat
@@ -182,11 +185,16 @@ func (r *reading) Value(v jsonscan.Value) {
 		r.req.Stream = v.Kind == jsonscan.True || v.Kind == jsonscan.Null && r.req.Stream
 	case lookMaxTokens:
 		if n, ok := v.Count(); ok {
-			r.req.MaxTokens = call.Known(n)
+			// Of two names for it the larger counts.
+			r.req.MaxTokens = call.Known(max(n, r.req.MaxTokens.Or(0)))
 		}
 	case lookN:
 		if n, ok := v.Count(); ok {
 			r.req.N = call.Known(n)
+		}
+	case lookBestOf:
+		if n, ok := v.Count(); ok {
+			r.req.BestOf = call.Known(n)
 		}
 	case lookEcho:
 		r.req.Echo = v.Kind == jsonscan.True

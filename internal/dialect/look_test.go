@@ -132,6 +132,8 @@ func TestLook(t *testing.T) {
 		{"/v1/chat/completions", `{"model":"m1",` + strings.Repeat(`"a":[`, 600), "openai.chat", call.Request{Model: "m1"}, true},
 		{"/v1/completions", `{"prompt":"p","echo":true,"max_tokens":1}`, "openai.completions", call.Request{Echo: true, Prompt: call.DigestOf([]byte("p")), MaxTokens: call.Known(1)}, false},
 		{"/completions", `{"prompt":"p","model":"m"}`, "openai.completions", call.Request{Model: "m"}, false},
+		{"/v1/completions", `{"prompt":"p","n":2,"best_of":5}`, "openai.completions", call.Request{N: call.Known(2), BestOf: call.Known(5)}, false},
+		{"/v1/chat/completions", `{"messages":[],"max_tokens":9,"max_completion_tokens":4}`, "openai.chat", call.Request{MaxTokens: call.Known(9)}, false},
 		{"/completions", `{"prompt":"p","n_predict":8}`, "llamacpp.completion", call.Request{MaxTokens: call.Known(8)}, false},
 		{"/v1/responses", `{"model":"m","input":"x","max_output_tokens":5,"stream":true}`, "openai.responses", call.Request{Model: "m", Stream: true, MaxTokens: call.Known(5)}, false},
 		{"/v1/audio/speech", `{"model":"m","input":"x","stream_format":"sse"}`, "openai.speech", call.Request{Model: "m", Stream: true}, false},

@@ -6,7 +6,7 @@ var _ = register(&Dialect{
 	Operation: "text_completion",
 	paths:     []string{"v1/completions", "completions", "invocations"},
 	keys:      []string{"prompt"},
-	request:   asked{maxTokens: "max_tokens", n: "n", echo: "echo", prompt: "prompt", options: true},
+	request:   asked{maxTokens: "max_tokens", n: "n", bestOf: "best_of", echo: "echo", prompt: "prompt", options: true},
 	answer:    choicesAnswer,
 	usage:     choicesUsage,
 	value:     choicesValue,

@@ -2,13 +2,20 @@ package dialect
 
 import "encoding/json"
 
-// refusal makes a dialect's own error body.
-type refusal func(status int, code, message string) []byte
+// Refusal is an error that the gateway itself answers.
+type Refusal struct {
+	Status  int    // HTTP status, 4xx or 5xx
+	Code    string // short, for programs; not every dialect has a place for it
+	Type    string // what OpenAI calls the error's type; "" goes by the status
+	Message string // for people
+}
 
-// ErrorBody returns an error in the dialect's own form, for answers that the
-// gateway gives itself. The code is short and for programs, the message for people.
-func (d *Dialect) ErrorBody(status int, code, message string) (contentType string, body []byte) {
-	return "application/json", d.refusal(status, code, message)
+// refusal makes a dialect's own error body.
+type refusal func(Refusal) []byte
+
+// ErrorBody returns an error in the dialect's own form.
+func (d *Dialect) ErrorBody(r Refusal) (contentType string, body []byte) {
+	return "application/json", d.refusal(r)
 }
 
 // errorType is what OpenAI and Anthropic call errors of a status.
@@ -31,25 +38,28 @@ func errorType(status int) string {
 	return "invalid_request_error"
 }
 
-func openAIRefusal(status int, code, message string) []byte {
+func openAIRefusal(r Refusal) []byte {
 	type inner struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    string  `json:"code"`
 	}
+	if r.Type == "" {
+		r.Type = errorType(r.Status)
+	}
 	b, _ := json.Marshal(struct { // strings always marshal
 		Error inner `json:"error"`
-	}{inner{message, errorType(status), nil, code}})
+	}{inner{r.Message, r.Type, nil, r.Code}})
 	return b
 }
 
 // textRefusal is {"key": message}, with the code under codeKey when that is not empty.
 func textRefusal(key, codeKey string) refusal {
-	return func(_ int, code, message string) []byte {
-		m := map[string]string{key: message}
+	return func(r Refusal) []byte {
+		m := map[string]string{key: r.Message}
 		if codeKey != "" {
-			m[codeKey] = code
+			m[codeKey] = r.Code
 		}
 		b, _ := json.Marshal(m)
 		return b
@@ -58,9 +68,9 @@ func textRefusal(key, codeKey string) refusal {
 
 // statusRefusal is an error object that begins with the HTTP status.
 func statusRefusal(key string, name func(status int, code string) string) refusal {
-	return func(status int, code, message string) []byte {
+	return func(r Refusal) []byte {
 		b, _ := json.Marshal(map[string]any{"error": map[string]any{
-			"code": status, "message": message, key: name(status, code),
+			"code": r.Status, "message": r.Message, key: name(r.Status, r.Code),
 		}})
 		return b
 	}

@@ -78,8 +78,8 @@ func (m *Meter) fill(rec *call.Record, e End) {
 	rec.Gaps = m.gaps
 }
 
-// statusClientClosed is what proxies note for a client that left before an answer.
-const statusClientClosed = 499
+// StatusClientClosed is what proxies note for a client that left before an answer.
+const StatusClientClosed = 499
 
 // outcome decides how the call ended. What the gateway itself did or saw comes
 // first, then errors in the answer, then whether the answer was whole.
@@ -113,7 +113,7 @@ func (m *Meter) outcome(a *call.Answer, e End) (call.Outcome, string) {
 		// A client that has its error answer may close before the handler has
 		// returned. 499 is no answer but the server's own note of a client that
 		// left.
-		if m.status < 400 || m.status == statusClientClosed && !e.Instants.FirstByte.IsKnown() {
+		if m.status < 400 || m.status == StatusClientClosed && !e.Instants.FirstByte.IsKnown() {
 			return call.ClientGone, ""
 		}
 	case ProcessEnds:

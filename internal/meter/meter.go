@@ -40,7 +40,8 @@ type Meter struct {
 	blockedSinceToken                   time.Duration
 	gaps                                *call.Gaps
 	rawEvents                           int64
-	finished                            bool // a finish reason was seen
+	content                             int64 // content-bearing events of a stream
+	finished                            bool  // a finish reason was seen
 
 	degraded degradations
 	off      bool // the meter failed, or the answer cannot be read
@@ -111,6 +112,10 @@ func (m *Meter) Bytes() int64 { return m.bytes }
 // FirstToken returns when the first content-bearing event had arrived; unknown
 // until then, and for answers that are not streamed.
 func (m *Meter) FirstToken() call.Duration { return m.firstToken }
+
+// ContentEvents returns how many content-bearing events of a stream have come:
+// the least number of tokens written so far, since each carries one or more.
+func (m *Meter) ContentEvents() int64 { return m.content }
 
 func (m *Meter) look(b []byte) {
 	defer m.guard()
@@ -191,6 +196,7 @@ func (m *Meter) saw(s dialect.Seen) {
 	if !s.Content || !m.streamed() {
 		return
 	}
+	m.content++
 	at := call.Lasting(m.now)
 	if !m.firstToken.IsKnown() {
 		m.firstToken = at

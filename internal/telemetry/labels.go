@@ -118,7 +118,11 @@ func labelAt[T ~string](set []T, i int) string {
 // kinds are the values of the label kind, in the order of tokenCounts.
 var kinds = [numKinds]string{"input", "output", "cached", "cache_write", "reasoning"}
 
-const numKinds = 5
+const (
+	kindInput  = 0
+	kindOutput = 1
+	numKinds   = 5
+)
 
 func tokenCounts(u *call.Usage) [numKinds]call.Count {
 	return [numKinds]call.Count{u.Input, u.Output, u.Cached, u.CacheWrite, u.Reasoning}

@@ -17,6 +17,7 @@ import (
 type Metrics struct {
 	families [numMetrics]*family
 	live     atomic.Pointer[func() LiveState]
+	walls    atomic.Pointer[func() WallState]
 
 	models, classes, dialects *learnt
 
@@ -26,6 +27,9 @@ type Metrics struct {
 
 	phases                               [numPhases][len(phaseSources) + 1]atomic.Pointer[histogram]
 	unmeasured, degraded, parseErrors    *counters
+	refusals, wouldRefuse                *counters
+	estimated                            *counters
+	limited, retries                     *counter
 	attempts, replays, bytesIn, bytesOut *counter
 	addedDelay                           *histogram
 }
@@ -53,8 +57,12 @@ func New() *Metrics {
 	m.unmeasured = newCounters(m.families[unmeasured], newLearnt(ReasonCap))
 	m.degraded = newCounters(m.families[degraded], newLearnt(ReasonCap))
 	m.parseErrors = newCounters(m.families[parseErrors], m.dialects)
+	m.refusals = newCounters(m.families[refusals], newLearnt(WallCap))
+	m.wouldRefuse = newCounters(m.families[wouldRefuse], newLearnt(WallCap))
+	m.estimated = newCounters(m.families[estimatedTokens], newLearnt(numKinds))
 	single := func(row int) *counter { return m.families[row].counter(new(atomic.Pointer[counter])) }
 	m.attempts, m.replays = single(attempts), single(replays)
+	m.limited, m.retries = single(upstreamLimited), single(clientRetries)
 	m.bytesIn, m.bytesOut = single(bytesIn), single(bytesOut)
 	m.addedDelay = m.families[addedDelay].histogram(new(atomic.Pointer[histogram]))
 	return m
@@ -99,6 +107,14 @@ func (m *Metrics) Unmeasured(reason string) {
 	}
 }
 
+// Barred counts a request without a record that was refused. by is of the same
+// words as Record.RefusedBy.
+func (m *Metrics) Barred(by string) {
+	if m != nil {
+		m.refusals.add(by, 1)
+	}
+}
+
 // AddedDelay counts the gateway's own time on one chunk. It takes some
 // nanoseconds and does not allocate; the caller decides which chunks to sample.
 func (m *Metrics) AddedDelay(d time.Duration) {
@@ -122,6 +138,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, f := range c.families {
 		f.collect(ch)
+	}
+	if walls := c.walls.Load(); walls != nil {
+		c.collectWalls(ch, (*walls)())
 	}
 	source := c.live.Load()
 	if source == nil {

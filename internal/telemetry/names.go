@@ -41,6 +41,14 @@ const (
 	// CallSeriesCap is the number of label combinations of weir_calls_total
 	// beyond which new ones have Other as dialect, model and class.
 	CallSeriesCap = 4096
+	// WallCap is the number of walls (what refused, or would have) with a label
+	// of their own. There are fewer.
+	WallCap = 64
+	// SubjectCap is the number of keys, models and pools whose limits are
+	// shown: those whose limits are used most.
+	SubjectCap = 100
+	// PoolCap is the number of pools with a label of their own.
+	PoolCap = 32
 )
 
 // The labels. Their order in Metric.Labels is the order of their values.
@@ -55,6 +63,12 @@ var (
 	labelSource  = Label{"source", len(phaseSources), "how the phase is known: measured, engine, inferred, unattributed"}
 	labelKind    = Label{"kind", numKinds, "input, output, cached, cache_write, reasoning"}
 	labelUsage   = Label{"source", len(usageSources), "where the figure comes from: reported, timings, counted, partial, none"}
+	labelWall    = Label{"by", WallCap, "what refused: scope and dimension of a limit, queue and its reason, key, model, budget, ledger, path"}
+	labelPool    = Label{"pool", PoolCap, "pool of upstreams, as the configuration names it"}
+	labelScope   = Label{"scope", 4, "whose calls share the limit: key, model, key_model, pool"}
+	labelDim     = Label{"dimension", 6, "what is limited, as the Caddyfile names it"}
+	labelSubject = Label{"subject", SubjectCap, "the key (alias or short id), model or pool that the limit holds for"}
+	labelFile    = Label{"file", 2, "keys or prices"}
 	labelReason  = Label{"reason", ReasonCap, "short code of the reason"}
 )
 
@@ -105,6 +119,27 @@ const (
 	bytesIn
 	bytesOut
 	addedDelay
+	refusals
+	wouldRefuse
+	upstreamLimited
+	clientRetries
+	estimatedTokens
+	limitValue
+	limitUsed
+	limitsMeasureOnly
+	queueWaiting
+	queueInFlight
+	queueTokens
+	queueWait
+	queueLeft
+	budgetUsed
+	ledgerDegraded
+	ledgerRows
+	ledgerUncovered
+	ledgerDropped
+	ledgerSpill
+	ledgerLag
+	fileError
 	numMetrics
 )
 
@@ -197,6 +232,90 @@ var table = [numMetrics]Metric{
 		Name: "weir_response_body_bytes_total", Type: Counter,
 		Help: "Bytes of response bodies handed to clients, as encoded.",
 	},
+	refusals: {
+		Name: "weir_refusals_total", Type: Counter, Labels: []Label{labelWall},
+		Help: "Requests that the gateway itself refused, by what stood in their way. An upstream's own refusals are not in it.",
+	},
+	wouldRefuse: {
+		Name: "weir_would_refuse_total", Type: Counter, Labels: []Label{labelWall},
+		Help: "Calls that limits in mode shadow let pass and mode enforce would have refused.",
+	},
+	upstreamLimited: {
+		Name: "weir_upstream_limited_total", Type: Counter,
+		Help: "Calls that the upstream answered with its own 429.",
+	},
+	clientRetries: {
+		Name: "weir_client_retries_total", Type: Counter,
+		Help: "Calls that the client says it has sent before (X-Stainless-Retry-Count above 0). A rise warns of a retry storm.",
+	},
+	estimatedTokens: {
+		Name: "weir_estimated_tokens_total", Type: Counter, Labels: []Label{labelKind},
+		Help: "Estimated tokens of calls whose upstream reported no usage, input from the request and output from the events that came; never part of weir_tokens_total.",
+	},
+	limitValue: {
+		Name: "weir_limit", Type: Gauge, Labels: []Label{labelPool, labelScope, labelDim, labelSubject},
+		Help: "This gateway's part of a limit: per minute for rates, at once for caps. The most used are shown.",
+	},
+	limitUsed: {
+		Name: "weir_limit_used", Type: Gauge, Labels: []Label{labelPool, labelScope, labelDim, labelSubject},
+		Help: "What is used of the limit of the same labels: more than all of it is a debt, which blocks until it is repaid.",
+	},
+	limitsMeasureOnly: {
+		Name: "weir_limits_measure_only", Type: Gauge, Labels: []Label{labelPool},
+		Help: "1 while the runtime switch keeps limits from refusing anything, else 0.",
+	},
+	queueWaiting: {
+		Name: "weir_queue_waiting", Type: Gauge, Labels: []Label{labelPool, labelClass},
+		Help: "Calls that wait for a place upstream.",
+	},
+	queueInFlight: {
+		Name: "weir_queue_in_flight", Type: Gauge, Labels: []Label{labelPool, labelClass},
+		Help: "Calls that hold a place upstream.",
+	},
+	queueTokens: {
+		Name: "weir_queue_tokens_in_flight", Type: Gauge, Labels: []Label{labelPool},
+		Help: "Reserved tokens of the calls that hold a place upstream.",
+	},
+	queueWait: {
+		Name: "weir_queue_wait_seconds", Type: Histogram, Labels: []Label{labelPool, labelClass}, Edges: WaitEdges,
+		Help: "How long admitted calls waited for their place; 0 for those that did not have to.",
+	},
+	queueLeft: {
+		Name: "weir_queue_left_total", Type: Counter, Labels: []Label{labelPool, labelClass},
+		Help: "Calls whose client went away while they waited.",
+	},
+	budgetUsed: {
+		Name: "weir_budget_used_ratio", Type: Gauge, Labels: []Label{labelSubject},
+		Help: "Share of a key's budget that is spent in the current period; from 1 on its calls are refused.",
+	},
+	ledgerDegraded: {
+		Name: "weir_ledger_degraded", Type: Gauge,
+		Help: "1 while the ledger or its disk takes nothing, so that calls are recorded less safely, else 0. Absent without a ledger.",
+	},
+	ledgerRows: {
+		Name: "weir_ledger_rows_total", Type: Counter,
+		Help: "Rows written to the ledger.",
+	},
+	ledgerUncovered: {
+		Name: "weir_ledger_uncovered_total", Type: Counter,
+		Help: "Starts and ends of calls that were not on disk when the call went on: a crash at that moment would have lost them.",
+	},
+	ledgerDropped: {
+		Name: "weir_ledger_dropped_total", Type: Counter,
+		Help: "Starts and ends of calls that the ledger has lost. Any is a reason to look.",
+	},
+	ledgerSpill: {
+		Name: "weir_ledger_spill_bytes", Type: Gauge,
+		Help: "Size of the spill log, which holds what the database does not have yet.",
+	},
+	ledgerLag: {
+		Name: "weir_ledger_lag_seconds", Type: Gauge,
+		Help: "How long the oldest record has waited for the database.",
+	},
+	fileError: {
+		Name: "weir_file_error", Type: Gauge, Labels: []Label{labelFile},
+		Help: "1 while the file on disk cannot be used and the last good content holds, else 0.",
+	},
 	addedDelay: {
 		Name: "weir_added_delay_seconds", Type: Histogram, Edges: chunkEdges,
 		Help: "The gateway's own time on one chunk of an answer, beside the write to the client; from a sample of chunks.",
@@ -226,6 +345,13 @@ var tokenEdges = []time.Duration{
 	250 * micro, 500 * micro, 1 * milli, 2 * milli, 3 * milli, 4 * milli, 5 * milli, 6 * milli, 8 * milli, 10 * milli, 15 * milli, 20 * milli, 25 * milli,
 	30 * milli, 40 * milli, 50 * milli, 75 * milli, 100 * milli, 150 * milli, 200 * milli, 300 * milli, 400 * milli, 500 * milli, 750 * milli,
 	1 * second, 2 * second, 2500 * milli, 5 * second, 10 * second,
+}
+
+// WaitEdges serve waits in the gateway's queue, which counts by them itself. The
+// first is for calls that did not wait.
+var WaitEdges = []time.Duration{
+	0, milli, 5 * milli, 10 * milli, 50 * milli, 100 * milli, 250 * milli, 500 * milli, second, 2500 * milli, 5 * second,
+	10 * second, 30 * second, 60 * second,
 }
 
 // chunkEdges serve the gateway's own time on one chunk.

@@ -47,6 +47,7 @@ func (m *Metrics) Observe(rec *call.Record) {
 	if rec.Replayed {
 		m.replays.add(1)
 	}
+	m.countAdmission(rec)
 	m.attempts.add(int64(rec.Attempts))
 	m.bytesIn.add(rec.BytesIn.Or(0))
 	m.bytesOut.add(rec.BytesOut)

@@ -18,7 +18,10 @@ func full() *Metrics {
 	m := New()
 	m.Observe(streamed())
 	m.Observe(refused())
+	m.Observe(estimated())
 	m.Unmeasured(UnknownPath)
+	m.Barred("path")
+	m.Walls(walls)
 	m.AddedDelay(3 * time.Microsecond)
 	m.Live(func() LiveState {
 		return LiveState{InFlight: 7, AwaitingFirstToken: 2, OldestAwaiting: call.Lasting(1500 * time.Millisecond)}
