@@ -55,6 +55,29 @@ func splitLine(line []byte) (field, []byte) {
 	return f, value
 }
 
+// usualStart begins the events that nearly all streams consist of.
+const usualStart = "data: "
+
+// usual returns the data of an event that is one line of data and a blank line,
+// both ended by line feeds, if b begins with one whole; else nothing. It looks
+// at some kilobytes at most: what it does not find is looked for again.
+func usual(b []byte) []byte {
+	const most = 4 << 10
+	if len(b) <= len(usualStart) || string(b[:len(usualStart)]) != usualStart {
+		return nil
+	}
+	value := b[len(usualStart):min(len(b), most)]
+	end := bytes.IndexByte(value, '\n')
+	if end < 0 || end+1 >= len(value) || value[end+1] != '\n' {
+		return nil
+	}
+	value = value[:end:end]
+	if bytes.IndexByte(value, '\r') >= 0 {
+		return nil
+	}
+	return value
+}
+
 // lineEnd returns the index of the first line feed or carriage return, or -1.
 // It looks for both in one stretch before it goes on to the next, so that its
 // cost follows the line's length, whichever of the two the stream uses.

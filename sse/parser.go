@@ -78,6 +78,15 @@ func (p *Parser) Next(b []byte) (ev Event, n int, ok bool) {
 			n = 1
 		}
 	}
+	if p.started && !p.partial && !p.over && p.fields == 0 && len(p.typ) == 0 {
+		if data := usual(b[n:]); len(data) > 0 && len(data) <= p.limit() {
+			ev = Event{Data: data}
+			if len(p.id) > 0 {
+				ev.ID = p.id[:len(p.id):len(p.id)]
+			}
+			return ev, n + len(usualStart) + len(data) + len("\n\n"), true
+		}
+	}
 	for n < len(b) {
 		rest := b[n:]
 		end := lineEnd(rest)

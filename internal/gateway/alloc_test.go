@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/estimate"
+	"github.com/weirgate/weir/internal/limit"
 )
 
 // nowhere is a writer that allocates nothing.
@@ -26,6 +28,7 @@ type ignored struct{}
 
 func (ignored) Observe(*call.Record)     {}
 func (ignored) Unmeasured(string)        {}
+func (ignored) Barred(string)            {}
 func (ignored) AddedDelay(time.Duration) {}
 
 // replayable is a request body that can be read from its start again.
@@ -91,41 +94,55 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// streamTap returns a tap in the middle of an event stream.
-func streamTap() *tap {
+// inStream runs do with the tap of a call in the middle of an event stream,
+// behind everything that may stand before the upstream if admission is true.
+func inStream(admission bool, do func(*tap)) {
 	g := New(ignored{})
+	options := new(Options)
+	if admission {
+		pool := limit.New("p", nil)
+		if err := pool.Apply(limit.Policy{Mode: limit.Enforce, Rules: []limit.Rule{{Scope: limit.PerPool, Limits: call.Limits{
+			TokensPerMinute: call.Known(1e9), Concurrency: call.Known(9)}}}}); err != nil {
+			panic(err)
+		}
+		options.Admission = &Admission{Limits: pool, Estimates: estimate.New(0, 0), ReaderTimeout: time.Hour}
+	}
 	r, _ := http.NewRequest("POST", "http://x/v1/chat/completions", strings.NewReader(askStream))
-	var t *tap
-	_ = g.Begin(r, new(Options), new(Surroundings)).Serve(nowhere{http.Header{"Content-Type": {"text/event-stream"}}}, NextFunc(func(w http.ResponseWriter, _ *http.Request) error {
-		t = w.(*tap)
+	c := g.Begin(r, options, new(Surroundings))
+	_ = c.Serve(nowhere{http.Header{"Content-Type": {"text/event-stream"}}}, NextFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		do(w.(*tap))
 		return nil
 	}))
-	return t
+	if c.Record().ContentEvents.Or(0) < 3 {
+		panic("the meter has not seen the chunks")
+	}
 }
 
 // TestChunkAllocations: a chunk of a stream costs no allocation, whole or in parts.
 func TestChunkAllocations(t *testing.T) {
-	tap := streamTap()
-	chunk := []byte(stripToken)
-	write := func() { _, _ = tap.Write(chunk) }
-	write()
-	write() // the second token makes the histogram of gaps
-	if n := testing.AllocsPerRun(1000, write); n != 0 {
-		t.Errorf("%v allocations a chunk", n)
-	}
-	parts := func() { _, _ = tap.Write(chunk[:20]); _, _ = tap.Write(chunk[20:]) }
-	parts()
-	if n := testing.AllocsPerRun(1000, parts); n != 0 {
-		t.Errorf("%v allocations a chunk in two parts", n)
+	for _, admission := range []bool{false, true} {
+		inStream(admission, func(tap *tap) {
+			chunk := []byte(stripToken)
+			write := func() { _, _ = tap.Write(chunk) }
+			write()
+			write() // the second token makes the histogram of gaps
+			if n := testing.AllocsPerRun(1000, write); n != 0 {
+				t.Errorf("%v allocations a chunk", n)
+			}
+			parts := func() { _, _ = tap.Write(chunk[:20]); _, _ = tap.Write(chunk[20:]) }
+			parts()
+			if n := testing.AllocsPerRun(1000, parts); n != 0 {
+				t.Errorf("%v allocations a chunk in two parts", n)
+			}
+		})
 	}
 }
 
 // BenchmarkChunk measures what the gateway adds to one chunk of a stream: the
-// difference between the two.
+// difference to the last.
 func BenchmarkChunk(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	tap := streamTap()
-	for name, w := range map[string]io.Writer{"through the gateway": tap, "without": nowhere{}} {
+	run := func(name string, w io.Writer) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(chunk)))
@@ -134,4 +151,7 @@ func BenchmarkChunk(b *testing.B) {
 			}
 		})
 	}
+	inStream(false, func(t *tap) { run("through the gateway", t) })
+	inStream(true, func(t *tap) { run("with limits", t) })
+	run("without", nowhere{})
 }
