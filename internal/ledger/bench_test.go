@@ -1,0 +1,227 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// BenchmarkCall is what one call pays: its start and its end. The committer
+// works beside it, and is what bounds a loop that does nothing else; alone is
+// without it.
+func BenchmarkCall(b *testing.B) {
+	rec, s := wide(rand.New(rand.NewPCG(1, 2)), 0), start("q7f3k2ab0000000000000")
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		var buf []byte
+		for b.Loop() {
+			buf = appendRow(buf[:0], rec, time.Now)
+		}
+		b.SetBytes(int64(len(buf)))
+	})
+	for _, alone := range []bool{true, false} {
+		open := func(b *testing.B) *Ledger {
+			d := new(faultyDisk)
+			if alone {
+				d.reads = make(chan struct{})
+				b.Cleanup(func() { close(d.reads) })
+			}
+			return open(b, Options{disk: d, MaxSpill: 16 << 30})
+		}
+		name := map[bool]string{true: "alone", false: "with committer"}[alone]
+		b.Run("start/"+name, func(b *testing.B) {
+			l := open(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Start(s)
+			}
+		})
+		b.Run("end/"+name, func(b *testing.B) {
+			l := open(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.End(rec) // the database has it after the first
+			}
+		})
+		b.Run("both, 64 goroutines/"+name, func(b *testing.B) {
+			l := open(b)
+			b.ReportAllocs()
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					l.Start(s)
+					l.End(rec)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkRows is how many rows a second the database takes, each transaction
+// synced, in groups of several sizes.
+func BenchmarkRows(b *testing.B) {
+	for _, size := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			db, err := openDatabase(context.Background(), filepath.Join(b.TempDir(), "usage.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.close()
+			r := rand.New(rand.NewPCG(1, 2))
+			group, n := make([]pending, size), 0
+			for b.Loop() {
+				b.StopTimer()
+				for i := range group {
+					row := wide(r, n)
+					n++
+					group[i].fields = appendRow(group[i].fields[:0], row, time.Now)
+				}
+				b.StartTimer()
+				if added, _, err := db.add(group); err != nil || added != size {
+					b.Fatal(added, err)
+				}
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+// BenchmarkRecovery opens a ledger over the spill of a process that crashed.
+// ready is until calls are covered again, drained until all rows are in the database.
+func BenchmarkRecovery(b *testing.B) {
+	for _, size := range []int64{4 << 20, 32 << 20, DefaultMaxSpill} {
+		b.Run(fmt.Sprintf("%dMiB", size>>20), func(b *testing.B) {
+			var ready, drained time.Duration
+			var got int64
+			for b.Loop() {
+				b.StopTimer()
+				dir := b.TempDir()
+				o := Options{Path: filepath.Join(dir, "usage.db")}
+				spillOf(b, o.Path+".spill", size)
+				b.StartTimer()
+				began := time.Now()
+				l, err := Open(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := l.Start(start("new")); err != nil {
+					b.Fatal(err)
+				}
+				ready += time.Since(began)
+				flush(b, l)
+				drained += time.Since(began)
+				got = l.State().Replayed
+				b.StopTimer()
+				if err := l.Close(soon(b)); err != nil {
+					b.Fatal(err)
+				}
+				os.RemoveAll(dir)
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(got), "rows")
+			b.ReportMetric(ready.Seconds()*1e3/float64(b.N), "ready-ms")
+			b.ReportMetric(drained.Seconds()*1e3/float64(b.N), "drained-ms")
+		})
+	}
+}
+
+// spillOf writes a spill of about size bytes: calls that ended, and every
+// hundredth that did not.
+func spillOf(t testing.TB, dir string, size int64) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	n, seg := 0, uint64(1)
+	for total := int64(0); total < size; seg++ {
+		var buf []byte
+		for len(buf) < 4<<20 && total+int64(len(buf)) < size {
+			row := wide(r, n)
+			s := start(row.ID)
+			s.Time = row.Time
+			at := len(buf)
+			buf, _ = sealEntry(appendStart(beginEntry(buf, kindStart), s, time.Now), at)
+			if n++; n%100 != 0 {
+				at = len(buf)
+				buf, _ = sealEntry(appendRow(beginEntry(buf, kindEnd), row, time.Now), at)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, segment{n: seg}.name()), buf, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		total += int64(len(buf))
+	}
+}
+
+// BenchmarkUsage reports over a ledger of 5 million calls of 30 days, 50 keys
+// and 3 models: each hour has calls of every key and model.
+func BenchmarkUsage(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "usage.db")
+	db, err := openDatabase(context.Background(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rows := 5_000_000
+	if testing.Short() {
+		rows = 500_000
+	}
+	// Made by SQL, since a row at a time takes minutes.
+	err = db.conn.Exec(fmt.Sprintf(`PRAGMA synchronous = OFF; BEGIN;
+		DROP INDEX calls_by_key; DROP INDEX calls_by_time;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO calls (seq, id, attempt, time_ns, key, model, class, dialect, path, stream, upstream, status, outcome,
+			input_tokens, output_tokens, cached_tokens, usage_source, estimated_input_tokens, estimated_output_tokens, attempts, ttft_ms, e2e_ms)
+		SELECT i, format('q7f3k2ab%%013d', i), 0, 1790000000000000000 + i * (30 * 86400000000000 / %d), 'key' || (i %% 50), 'model' || (i / 50 %% 3),
+			'interactive', 'openai_chat', '/v1/chat/completions', 1, 'u:1', 200, iif(i %% 20, 'completed', 'client_gone'),
+			iif(i %% 20, i %% 4000, NULL), iif(i %% 20, i %% 900, NULL), 0, iif(i %% 20, 'reported', 'none'), 100, 100, 1, 100.5, 2000.25
+		FROM n; COMMIT;
+		UPDATE usage_watermark SET seq = %d`, rows, rows, rows))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := db.rollUp.BindInt64(1, 0); err != nil {
+		b.Fatal(err)
+	}
+	if err := db.rollUp.Exec(); err != nil {
+		b.Fatal(err)
+	}
+	if err := db.close(); err != nil {
+		b.Fatal(err)
+	}
+	r, err := OpenReader(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, q := range map[string]Query{
+		"all":             {},
+		"key":             {By: []Grouping{ByKey}},
+		"key,model,day":   {By: []Grouping{ByKey, ByModel, ByDay}},
+		"in Berlin":       {By: []Grouping{ByKey, ByModel, ByDay}, Zone: zone},
+		"model,month":     {By: []Grouping{ByModel, ByMonth}, Zone: zone},
+		"one key by hour": {By: []Grouping{ByHour}, Keys: []string{"key7"}},
+		"last day by key": {By: []Grouping{ByKey}, Since: time.Unix(1790000000, 0).AddDate(0, 0, 29)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				u, err := r.Usage(context.Background(), q)
+				if err != nil {
+					b.Fatal(err)
+				}
+				n = len(u)
+			}
+			b.ReportMetric(float64(n), "lines")
+			b.ReportMetric(float64(rows), "calls")
+		})
+	}
+}

@@ -1,0 +1,363 @@
+package ledger
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// schema makes an empty database one of version 1. It is public.
+//
+//go:embed schema.sql
+var schema string
+
+// steps are the migrations: step n leads from user_version n to n+1.
+var steps = []string{schema}
+
+const (
+	// applicationID marks a ledger among SQLite files: "Weir".
+	applicationID = 0x57656972
+	// busyTimeout is how long the writer waits for a lock before it says that
+	// the database is locked, and tries again later.
+	busyTimeout = 250 * time.Millisecond
+	// pageCache is the connection's, in KiB: it holds the upper pages of the
+	// indexes of some tens of millions of rows.
+	pageCache = 16 << 10
+	// walLimit is the size to which the write-ahead log is cut back after a
+	// reader has held it up.
+	walLimit = 64 << 20
+	// maxDelete is the most rows that one transaction of the retention deletes.
+	maxDelete = 5000
+)
+
+// errGone is returned when the file under an open database has been removed or
+// replaced: what was written since went nowhere.
+var errGone = errors.New("the database file was removed or replaced under the ledger: it is opened again")
+
+// database is the writer's connection. It belongs to one goroutine.
+type database struct {
+	path string
+	conn *sqlite3.Conn
+	file os.FileInfo // of the file that is open
+
+	insert, watermark, rollUp, advance, forget *sqlite3.Stmt
+}
+
+// openDatabase opens the ledger at path and brings its schema up to date; an
+// empty or missing file becomes one. ctx interrupts whatever is done with it.
+func openDatabase(ctx context.Context, path string) (d *database, err error) {
+	conn, err := sqlite3.OpenContext(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			closeConn(conn) // the error that is returned came first
+		}
+	}()
+	conn.SetInterrupt(ctx)
+	if err := conn.BusyTimeout(busyTimeout); err != nil {
+		return nil, err
+	}
+	version, err := schemaVersion(conn)
+	if err != nil {
+		return nil, err
+	}
+	if version > len(steps) {
+		return nil, newerError(version)
+	}
+	mode, err := textOf(conn, `PRAGMA journal_mode = WAL`)
+	if err != nil {
+		return nil, err
+	}
+	if mode != "wal" {
+		return nil, fmt.Errorf("the database cannot use a write-ahead log (journal mode %s): put it on a local disk", mode)
+	}
+	err = conn.Exec(fmt.Sprintf(`PRAGMA synchronous = FULL; PRAGMA cache_size = -%d; PRAGMA journal_size_limit = %d`, pageCache, walLimit))
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(conn, steps); err != nil {
+		return nil, err
+	}
+	d = &database{path: path, conn: conn}
+	for _, p := range []struct {
+		stmt **sqlite3.Stmt
+		sql  string
+	}{
+		{&d.insert, insertSQL}, {&d.watermark, `SELECT seq FROM usage_watermark`}, {&d.rollUp, rollUpSQL},
+		{&d.advance, `UPDATE usage_watermark SET seq = ?`},
+		{&d.forget, `DELETE FROM calls WHERE seq IN (SELECT seq FROM calls WHERE time_ns < ? ORDER BY time_ns LIMIT ?)`},
+	} {
+		if *p.stmt, _, err = conn.PrepareFlags(p.sql, sqlite3.PREPARE_PERSISTENT); err != nil {
+			return nil, fmt.Errorf("the tables are not those of schema.sql: %w", err)
+		}
+	}
+	if d.file, err = os.Stat(path); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// schemaVersion returns the schema's version, 0 for an empty file, and an
+// error when the file is a database of somebody else's.
+func schemaVersion(conn *sqlite3.Conn) (int, error) {
+	id, err := intOf(conn, `PRAGMA application_id`)
+	if err != nil {
+		return 0, err
+	}
+	version, err := intOf(conn, `PRAGMA user_version`)
+	if err != nil {
+		return 0, err
+	}
+	tables, err := intOf(conn, `SELECT count(*) FROM sqlite_schema`)
+	if err != nil {
+		return 0, err
+	}
+	if id != applicationID && (id != 0 || version != 0 || tables != 0) {
+		return 0, errors.New("the file is an SQLite database, but not a ledger of Weir: name another file")
+	}
+	return int(version), nil
+}
+
+func newerError(version int) error {
+	return fmt.Errorf("the ledger has schema version %d, and this program knows versions up to %d: use a newer weir", version, len(steps))
+}
+
+// migrate takes the database through the steps that it lacks, each in a
+// transaction of its own.
+func migrate(conn *sqlite3.Conn, steps []string) error {
+	for {
+		done, err := migrateStep(conn, steps)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+func migrateStep(conn *sqlite3.Conn, steps []string) (done bool, err error) {
+	version, err := intOf(conn, `PRAGMA user_version`)
+	if err != nil || int(version) >= len(steps) {
+		return true, err
+	}
+	tx, err := conn.BeginImmediate()
+	if err != nil {
+		return false, err
+	}
+	defer tx.End(&err)
+	if version, err = intOf(conn, `PRAGMA user_version`); err != nil || int(version) >= len(steps) {
+		return true, err // another process was quicker
+	}
+	err = conn.Exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", steps[version], applicationID, version+1))
+	if err != nil {
+		return false, fmt.Errorf("migrate the ledger from schema version %d to %d: %w", version, version+1, err)
+	}
+	return false, nil
+}
+
+// pending is a row on its way into the database.
+type pending struct {
+	fields  []byte
+	crashed bool // the fields are those of a start that has no end
+}
+
+// add puts rows into the database, those that it does not have yet, and brings
+// the hourly sums up to them, all in one transaction that is synced to the
+// disk. It returns how many were new, and how many the database will never take.
+func (d *database) add(rows []pending) (added, refused int, err error) {
+	tx, err := d.conn.BeginImmediate()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		tx.End(&err)
+		if err == nil {
+			err = d.present()
+		}
+	}()
+	if !d.watermark.Step() {
+		return 0, 0, errors.Join(errors.New("usage_watermark has no row"), d.watermark.Reset())
+	}
+	mark := d.watermark.ColumnInt64(0)
+	if err := d.watermark.Reset(); err != nil {
+		return 0, 0, err
+	}
+	for _, r := range rows {
+		fresh, err := d.put(r, mark+int64(added)+1)
+		switch {
+		case errors.Is(err, sqlite3.CONSTRAINT), errors.Is(err, sqlite3.MISMATCH), errors.Is(err, sqlite3.TOOBIG), errors.Is(err, errFields):
+			refused++
+		case err != nil:
+			return 0, 0, err
+		case fresh:
+			added++
+		}
+	}
+	if added == 0 {
+		return 0, refused, nil
+	}
+	if err := d.rollUp.BindInt64(1, mark); err != nil {
+		return 0, 0, err
+	}
+	if err := d.rollUp.Exec(); err != nil {
+		return 0, 0, err
+	}
+	if err := d.advance.BindInt64(1, mark+int64(added)); err != nil {
+		return 0, 0, err
+	}
+	if err := d.advance.Exec(); err != nil {
+		return 0, 0, err
+	}
+	return added, refused, nil
+}
+
+// put adds one row with the given seq, unless its id and attempt are there.
+func (d *database) put(r pending, seq int64) (fresh bool, err error) {
+	if err := d.insert.ClearBindings(); err != nil {
+		return false, err
+	}
+	if err := d.bind(r.fields); err != nil {
+		return false, err
+	}
+	if r.crashed {
+		if err := d.bind(crashedFields); err != nil {
+			return false, err
+		}
+	}
+	if err := d.insert.BindInt64(int(colEnd), seq); err != nil {
+		return false, err
+	}
+	if err := d.insert.Exec(); err != nil {
+		return false, err
+	}
+	return d.conn.Changes() == 1, nil
+}
+
+// bind gives each field to the parameter of its column.
+func (d *database) bind(fields []byte) error {
+	for len(fields) > 0 {
+		c, isText, v, rest, err := nextField(fields)
+		if err != nil {
+			return err
+		}
+		fields = rest
+		switch {
+		case !c.known(isText):
+		case isText:
+			err = d.insert.BindRawText(int(c), v.b)
+		case columns[c].kind == millis:
+			err = d.insert.BindFloat(int(c), float64(v.n)/1e6)
+		default:
+			err = d.insert.BindInt64(int(c), v.n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetBefore deletes rows of calls received before t, at most maxDelete, and
+// returns how many. The hourly sums stay.
+func (d *database) forgetBefore(t time.Time) (int64, error) {
+	if err := errors.Join(d.forget.BindInt64(1, t.UnixNano()), d.forget.BindInt64(2, maxDelete)); err != nil {
+		return 0, err
+	}
+	if err := d.forget.Exec(); err != nil {
+		return 0, err
+	}
+	return d.conn.Changes(), d.present()
+}
+
+// present returns errGone when the file that is open is not the one at path.
+func (d *database) present() error {
+	now, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, d.file) {
+		return errGone
+	}
+	return err
+}
+
+func (d *database) close() error { return closeConn(d.conn) }
+
+// closeConn closes a connection with its statements, which it would else keep.
+func closeConn(conn *sqlite3.Conn) error {
+	for _, stmt := range slices.Collect(conn.Stmts()) {
+		stmt.Close() // repeats the error of its last use
+	}
+	return conn.Close()
+}
+
+// isLocked tells an error that another connection's transaction causes, and
+// that ends with it.
+func isLocked(err error) bool {
+	return errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED)
+}
+
+// intOf returns the one number that a query yields.
+func intOf(conn *sqlite3.Conn, sql string) (int64, error) {
+	s, err := textOf(conn, sql)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	_, err = fmt.Sscan(s, &n)
+	return n, err
+}
+
+// textOf returns the first value of the first row that a query yields.
+func textOf(conn *sqlite3.Conn, sql string) (string, error) {
+	stmt, _, err := conn.Prepare(sql)
+	if err != nil {
+		return "", err
+	}
+	defer stmt.Close()
+	if !stmt.Step() {
+		return "", errors.Join(errors.New("no answer to "+sql), stmt.Err())
+	}
+	return stmt.ColumnText(0), nil
+}
+
+// explain says what an error of the database means and what to do about it.
+func explain(path string, err error) error {
+	hint := ""
+	switch {
+	case isLocked(err):
+		hint = "another program holds a lock on it: end its transaction"
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, fs.ErrPermission):
+		hint = "it may not be written: check owner and mode of the file and its directory, and whether the file system is mounted read-only"
+	case errors.Is(err, sqlite3.FULL):
+		hint = "the disk is full: make room"
+	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
+		hint = "it is damaged or no SQLite file: move it away and a new one is made, or put a backup in its place"
+	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, fs.ErrNotExist):
+		hint = "it cannot be opened: check that its directory exists and may be written to"
+	case errors.Is(err, sqlite3.IOERR):
+		hint = "the disk reports errors: look into the system's log"
+	}
+	if hint == "" {
+		return fmt.Errorf("ledger %s: %w", path, err)
+	}
+	return fmt.Errorf("ledger %s: %w; %s", path, err, hint)
+}
+
+// crashedFields are what makes a start a row.
+var crashedFields = appendCrashed(nil)
+
+var insertSQL = func() string {
+	names, params := []string{"seq"}, []string{fmt.Sprintf("?%d", int(colEnd))}
+	for c := colID; c < colEnd; c++ {
+		names = append(names, columns[c].name)
+		params = append(params, fmt.Sprintf("?%d", int(c)))
+	}
+	return "INSERT INTO calls (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(params, ", ") +
+		") ON CONFLICT (id, attempt) DO NOTHING"
+}()
