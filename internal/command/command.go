@@ -13,7 +13,9 @@ type Subcommand struct {
 func All() []Subcommand {
 	return []Subcommand{
 		{"demo", demoShort, configureDemo},
+		{"keys", keysShort, configureKeys},
 		{"metrics", metricsShort, configureMetrics},
 		{"sim", simShort, configureSim},
+		{"usage", usageShort, configureUsage},
 	}
 }
