@@ -1,7 +1,8 @@
 package caddymodule
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,15 +13,21 @@ import (
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/gateway"
+	"github.com/weirgate/weir/internal/ledger"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
 
 // Admin serves /weir/ on Caddy's admin endpoint:
 //
-//	GET /weir/calls   the latest calls, newest first
-//	GET /weir/live    200 while the process lives
-//	GET /weir/ready   200 while new calls are taken, else 503
+//	GET  /weir/calls   the latest calls, newest first, and those of the ledger
+//	GET  /weir/usage   usage by key, model, time, with costs, from the ledger
+//	GET  /weir/limits  how limits and queues stand
+//	POST /weir/limits  {"measure_only": true} keeps limits from refusing anything
+//	GET  /weir/keys    what is known of the callers, without their keys
+//	GET  /weir/ledger  how the ledger stands
+//	GET  /weir/live    200 while the process lives
+//	GET  /weir/ready   200 while new calls are taken, else 503
 type Admin struct{}
 
 // CaddyModule implements caddy.Module.
@@ -32,6 +39,10 @@ func (Admin) CaddyModule() caddy.ModuleInfo {
 func (Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/weir/calls", Handler: caddy.AdminHandlerFunc(get(calls))},
+		{Pattern: "/weir/usage", Handler: caddy.AdminHandlerFunc(get(usageReport))},
+		{Pattern: "/weir/limits", Handler: caddy.AdminHandlerFunc(limits)},
+		{Pattern: "/weir/keys", Handler: caddy.AdminHandlerFunc(get(keysState))},
+		{Pattern: "/weir/ledger", Handler: caddy.AdminHandlerFunc(get(ledgerState))},
 		{Pattern: "/weir/live", Handler: caddy.AdminHandlerFunc(get(func(w http.ResponseWriter, _ *http.Request) error {
 			answerProbe(w, true)
 			return nil
@@ -59,14 +70,51 @@ func calls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
-	answer := struct {
+	state := struct {
 		Calls []*call.Record `json:"calls"`
+		// LedgerError says why calls that are no longer in memory are missing.
+		LedgerError string `json:"ledger_error,omitempty"`
 	}{Calls: []*call.Record{}}
 	if s := current(); s != nil {
-		answer.Calls = s.gateway.Calls(filter)
+		state.Calls = s.gateway.Calls(filter)
+		older, err := olderCalls(r.Context(), filter, state.Calls)
+		if err != nil {
+			state.LedgerError = err.Error()
+		}
+		state.Calls = append(state.Calls, older...)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(answer)
+	return respond(w, state)
+}
+
+// olderCalls returns the calls that the filter picks from the ledger, beyond
+// those that are in memory.
+func olderCalls(ctx context.Context, f gateway.Filter, have []*call.Record) ([]*call.Record, error) {
+	missing := f.Limit - len(have)
+	l, _, err := theLedger()
+	if err != nil || missing <= 0 {
+		return nil, nil // without a ledger memory is all there is
+	}
+	known := make(map[string]bool, len(have))
+	for _, rec := range have {
+		known[rec.ID] = true
+	}
+	ask := ledger.Filter{Key: f.Key, Model: f.Model, Run: f.Run, Outcome: f.Outcome, Failed: f.Failed, Since: f.Since, ID: f.ID}
+	if f.MinTTFT > 0 {
+		return nil, errors.New("min_ttft_ms looks at calls in memory only; ask usage.db for older ones: ttft_ms is one of its columns")
+	}
+	// Calls in memory are in the ledger too, and may be asked for again.
+	ask.Limit = min(f.Limit, ledger.MaxCalls)
+	all, err := l.Calls(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("ask the ledger for older calls: %w", err)
+	}
+	var older []*call.Record
+	for _, rec := range all {
+		if !known[rec.ID] && len(older) < missing {
+			older = append(older, rec)
+		}
+	}
+	return older, nil
 }
 
 // defaultLimit is how many calls are shown when the query does not say.

@@ -6,25 +6,51 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+
+	"github.com/weirgate/weir/internal/keys"
+	"github.com/weirgate/weir/internal/ledger"
+	"github.com/weirgate/weir/internal/spend"
 )
 
-func init() { caddy.RegisterModule(App{}) }
+func init() { caddy.RegisterModule(new(App)) }
 
-// App is what all `weir` directives of a configuration share. It needs no
-// configuration.
+// App is what all `weir` directives of a configuration share. All of it is
+// optional.
 type App struct {
+	// Keys says where callers' keys are kept. Without it a caller is known by the
+	// short id of its key.
+	Keys *KeysConfig `json:"keys,omitempty"`
+	// Ledger says where usage is recorded. Without it usage is in memory and in
+	// the access log only.
+	Ledger *LedgerConfig `json:"ledger,omitempty"`
+	// Prices is the file of what tokens cost, for reports and for budgets in money.
+	Prices string `json:"prices,omitempty"`
+
 	shared  *shared
 	storage certmagic.Storage
 	log     *zap.Logger
+
+	keys   *keys.Store
+	prices *spend.PriceFile
+	ledger atomic.Pointer[ledger.Ledger]
+	wanted map[string]wanted // by pool
+	once   sync.Once
+	failed error // of once
+
+	background sync.WaitGroup
+	cancel     context.CancelFunc
 }
 
 // CaddyModule implements caddy.Module.
-func (App) CaddyModule() caddy.ModuleInfo {
+func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "weir", New: func() caddy.Module { return new(App) }}
 }
 
@@ -45,24 +71,158 @@ func (a *App) Provision(ctx caddy.Context) error {
 	// Apps start in no particular order, so the first call may come before
 	// this app has started: whoever comes first loads the secret.
 	s.gateway.SetSecretSource(sync.OnceValue(a.secret))
+	a.wanted = make(map[string]wanted)
+	if a.Keys != nil {
+		a.keys = s.rooms.store(a.Keys.File)
+	}
+	if a.Prices != "" {
+		if a.prices, err = s.rooms.pricing(a.Prices); err != nil {
+			return fmt.Errorf("read prices: %w", err)
+		}
+	}
+	return nil
+}
+
+// Validate implements caddy.Validator.
+func (a *App) Validate() error {
+	if a.Keys != nil && a.Keys.File == "" {
+		return errors.New("keys needs a file, such as keys.json")
+	}
+	if l := a.Ledger; l != nil && l.Path == "" {
+		return errors.New("ledger needs the path of a database, such as usage.db")
+	}
+	return nil
+}
+
+// want notes what a directive says of a pool. Two directives may share a pool if
+// they say the same, or if one of them says nothing.
+func (a *App) want(name string, w wanted) error {
+	before, taken := a.wanted[name]
+	switch {
+	case !taken || !before.limited:
+		a.wanted[name] = w
+	case w.limited && !reflect.DeepEqual(before, w):
+		return fmt.Errorf("two weir directives say different things of the limits or the queue of pool %q; "+
+			"give one of them a pool of its own, as in: pool other", name)
+	}
 	return nil
 }
 
 // Start implements caddy.App.
 func (a *App) Start() error {
 	a.shared.gateway.LoadSecret()
+	if err := a.begin(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	if a.keys != nil {
+		a.background.Go(func() {
+			a.keys.Watch(ctx, 0, func(err error) {
+				if err != nil {
+					a.log.Error("the file of keys cannot be used; the keys that were read last stay in use", zap.Error(err))
+					return
+				}
+				a.log.Info("keys were read anew", zap.Int("keys", a.keys.State().Keys))
+				a.seed(ctx)
+			})
+		})
+		if s := a.keys.State(); s.Error != "" {
+			a.log.Error("the file of keys cannot be used", zap.String("error", s.Error), zap.Int("keys_in_use", s.Keys))
+		}
+		a.background.Go(func() { a.seed(ctx) })
+	}
+	if a.prices != nil {
+		a.background.Go(func() {
+			a.prices.Watch(ctx, 0, func(err error) {
+				if err != nil {
+					a.log.Error("the file of prices cannot be used; the prices that were read last stay in use", zap.Error(err))
+				}
+			})
+		})
+	}
+	a.background.Go(func() { a.keepEstimates(ctx) })
 	return nil
 }
 
+// begin makes the rooms what this configuration says. The first call may come
+// before Start, since apps start in no particular order: whoever comes first does it.
+func (a *App) begin() error {
+	a.once.Do(func() {
+		a.shared.rooms.restore(context.Background(), a.storage, a.log)
+		if a.Ledger != nil {
+			l, err := a.shared.rooms.ledger(a.Ledger, a.log)
+			if err != nil {
+				a.failed = err
+				return
+			}
+			a.ledger.Store(l)
+		}
+		a.failed = a.shared.rooms.apply(a)
+	})
+	return a.failed
+}
+
+// seed tells the budgets what was spent before this process began, and tries
+// again while the ledger does not answer.
+func (a *App) seed(ctx context.Context) {
+	l := a.ledger.Load()
+	if l == nil || a.keys == nil {
+		return
+	}
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := a.shared.rooms.budgets.Seed(ctx, l, a.keys.All(), time.Now())
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.log.Warn("what keys have spent could not be read from the ledger; budgets count from the start of the process until it can", zap.Error(err))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// keepEvery is how often what the estimator has learnt is kept: a crash costs
+// as much learning.
+const keepEvery = 5 * time.Minute
+
+func (a *App) keepEstimates(ctx context.Context) {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+		// Not under ctx: at the end is when it matters.
+		if err := a.shared.rooms.save(context.Background(), a.storage); err != nil {
+			a.log.Warn("cannot keep what was learnt of token counts; after a restart estimates begin anew", zap.Error(err))
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
 // Stop implements caddy.App. Calls in flight go on by themselves.
-func (a *App) Stop() error { return nil }
+func (a *App) Stop() error {
+	if a.cancel != nil {
+		a.cancel()
+		a.background.Wait()
+	}
+	return nil
+}
 
 // Cleanup implements caddy.CleanerUpper.
 func (a *App) Cleanup() error {
-	if a.shared != nil {
-		release()
+	if a.shared == nil {
+		return nil
 	}
-	return nil
+	err := a.shared.rooms.retire(a)
+	release()
+	return err
 }
 
 // ready tells whether new calls are welcome: a configuration with weir runs, all
@@ -126,5 +286,6 @@ func loadSecret(ctx context.Context, storage certmagic.Storage) ([]byte, error) 
 var (
 	_ caddy.App          = (*App)(nil)
 	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
 )

@@ -1,8 +1,6 @@
 package caddymodule
 
 import (
-	"encoding/json"
-
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -33,10 +31,16 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	seen := make(map[string]bool)
 	for d.NextBlock(0) {
 		option := d.Val()
-		if seen[option] {
+		if seen[option] && option != "limit" {
 			return d.Errf("%s is given twice", option)
 		}
 		seen[option] = true
+		if parse := admissionOptions[option]; parse != nil {
+			if err := parse(h, d); err != nil {
+				return err
+			}
+			continue
+		}
 		switch option {
 		case "dialect":
 			if !one(d, &h.Dialect) {
@@ -74,7 +78,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return d.Err("probes takes no path, or two: <live path> <ready path>")
 			}
 		default:
-			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry and probes", option)
+			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry, probes, pool, require_key, "+
+				"limit, mode, replicas, queue, default_output_tokens and reader_timeout", option)
 		}
 	}
 	return nil
@@ -83,18 +88,6 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // one reads the option's only argument.
 func one(d *caddyfile.Dispenser, into *string) bool {
 	return d.Args(into) && !d.NextArg()
-}
-
-// parseGlobal reads the global block, which has no options yet.
-func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
-	d.Next() // the option's name
-	if d.NextArg() {
-		return nil, d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		return nil, d.Errf("the global weir block has no option %q", d.Val())
-	}
-	return httpcaddyfile.App{Name: "weir", Value: json.RawMessage("{}")}, nil
 }
 
 // Interface guard

@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestGlobalBlock: the block may be there; it has no options yet, and says so.
+// TestGlobalBlock: the block may be empty, and says what it can have.
 func TestGlobalBlock(t *testing.T) {
 	adapt := func(text string) (string, error) {
 		b, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
@@ -103,7 +103,24 @@ func TestGlobalBlock(t *testing.T) {
 	if got, err := adapt("{\n\tweir {\n\t}\n}\n"); err != nil || got != `{"apps":{"weir":{}}}` {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if _, err := adapt("{\n\tweir {\n\t\tkeys keys.json\n\t}\n}\n"); err == nil || !strings.Contains(err.Error(), `no option "keys"`) {
-		t.Errorf("error: %v", err)
+	if got, err := adapt("{\n\tweir {\n\t\tkeys keys.json\n\t\tprices prices.json\n\t\tledger sqlite usage.db {\n\t\t\tspill /var/spool/weir\n" +
+		"\t\t\tmax_spill 1GiB\n\t\t\tretention 30d\n\t\t\tfail_closed\n\t\t}\n\t}\n}\n"); err != nil || got != `{"apps":{"weir":{"keys":{"file":"keys.json"},`+
+		`"ledger":{"path":"usage.db","spill":"/var/spool/weir","max_spill":1073741824,"retention":2592000000000000,"fail_closed":true},"prices":"prices.json"}}}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for block, want := range map[string]string{
+		"nothing":               `no option "nothing"; it has keys, ledger and prices`,
+		"keys":                  "wrong argument count",
+		"keys a b":              "wrong argument count",
+		"keys a\nkeys b":        "given twice",
+		"ledger usage.db":       "ledger sqlite usage.db",
+		"ledger mysql usage.db": "knows sqlite",
+		"ledger sqlite u.db {\nretention soon\n}": "or say forever",
+		"ledger sqlite u.db {\nmax_spill 64M\n}":  "max_spill",
+		"ledger sqlite u.db {\nsync off\n}":       `no option "sync"`,
+	} {
+		if _, err := adapt("{\nweir {\n" + block + "\n}\n}\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", block, err, want)
+		}
 	}
 }

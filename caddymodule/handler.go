@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/gateway"
+	"github.com/weirgate/weir/internal/limit"
 )
 
 func init() { caddy.RegisterModule(Handler{}) }
@@ -48,10 +49,34 @@ type Handler struct {
 	// keep-alive connection which the upstream had already closed.
 	NoStaleRetry bool `json:"no_stale_retry,omitempty"`
 
+	// Pool names the limits and the queue that the calls share with those of
+	// other directives that name the same. Default: default.
+	Pool string `json:"pool,omitempty"`
+
+	// RequireKey refuses whoever has no key of the global option keys. Without it
+	// everybody may call, and is told apart all the same.
+	RequireKey *RequireKey `json:"require_key,omitempty"`
+
+	// Limits are rates and caps for keys, models and the whole pool.
+	Limits *limit.Policy `json:"limits,omitempty"`
+
+	// Queue holds calls back while the upstreams are full.
+	Queue *QueueConfig `json:"queue,omitempty"`
+
+	// DefaultOutputTokens is reserved for a call that does not bound its output,
+	// unless such calls are known to write less. Default: 1024.
+	DefaultOutputTokens int64 `json:"default_output_tokens,omitempty"`
+
+	// ReaderTimeout is how long a client may refuse to take what is sent to it
+	// before it is cut. Default: 2m where calls at once are limited and limits
+	// are enforced, so that nobody holds a place for ever; else never.
+	ReaderTimeout caddy.Duration `json:"reader_timeout,omitempty"`
+
 	// Probes answers GET on two paths of the site for orchestrators: the first
 	// while the process lives, the second while it takes new calls.
 	Probes *Probes `json:"probes,omitempty"`
 
+	app     *App
 	options gateway.Options
 	around  gateway.Surroundings
 	shared  *shared
@@ -81,12 +106,16 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the weir app: %w", err)
 	}
-	h.shared = app.(*App).shared
+	h.app = app.(*App)
+	h.shared = h.app.shared
 	h.options = gateway.Options{
 		Dialect: dialect.ByName(h.Dialect), Class: h.Class, Usage: h.UsagePolicy, NoReplay: h.NoStaleRetry,
 	}
 	if h.options.Class == "" {
 		h.options.Class = DefaultClass
+	}
+	if err := h.provisionAdmission(); err != nil {
+		return err
 	}
 	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Retries: proxyRetries, Checkpoint: checkpoint}
 	return nil
@@ -102,6 +131,9 @@ func (h *Handler) Validate() error {
 	default:
 		return fmt.Errorf("unknown usage_policy %q; use passthrough, inject or inject_and_strip", h.UsagePolicy)
 	}
+	if err := h.validateAdmission(); err != nil {
+		return err
+	}
 	if p := h.Probes; p != nil {
 		if !strings.HasPrefix(p.Live, "/") || !strings.HasPrefix(p.Ready, "/") {
 			return fmt.Errorf("probes need two paths that begin with a slash, such as /livez /readyz; got %q and %q", p.Live, p.Ready)
@@ -115,8 +147,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if h.Probes != nil && h.probe(w, r) {
 		return nil
 	}
+	if err := h.app.begin(); err != nil {
+		return caddyhttp.Error(http.StatusInternalServerError, err)
+	}
 	c := h.shared.gateway.Begin(r, &h.options, &h.around)
 	if c == nil {
+		if h.shared.gateway.Bar(w, r, &h.options) {
+			return nil
+		}
 		return next.ServeHTTP(w, r)
 	}
 	h.shared.hold()

@@ -5,15 +5,18 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/spf13/cobra"
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/command"
+	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/sim"
 )
 
@@ -43,15 +46,28 @@ func TestReadmeCaddyfiles(t *testing.T) {
 		t.Fatalf("only %d Caddyfiles", len(blocks))
 	}
 	t.Setenv("UPSTREAM_KEY", "sk-upstream")
+	dir, key := t.TempDir(), keys.New()
+	if err := keys.Edit(filepath.Join(dir, "keys.json"), time.Now(), func(f *keys.File) error {
+		return f.Add(keys.Entry{Alias: "team-a"}, key, time.Now())
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for _, b := range blocks {
 		listen := freeAddress(t)
 		text := strings.NewReplacer(":8080 {", "http://:"+port(listen)+" {\n\tbind 127.0.0.1", "https://taotoken.net", up,
-			"127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up).Replace(b[1])
+			"127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up,
+			"keys.json", filepath.Join(dir, "keys.json"), "usage.db", filepath.Join(dir, "usage.db")).Replace(b[1])
+		globals := ""
+		if inner, ok := strings.CutPrefix(text, "{\n"); ok {
+			globals, text, _ = strings.Cut(inner, "\n}\n")
+		}
 		t.Run("", func(t *testing.T) {
-			run := start(t, "", text)
+			run := start(t, globals, text)
 			c := client(t, "http/1.1")
-			res, err := c.Do(post(context.Background(), t, "http://"+listen+"/v1/chat/completions", "readme",
-				`{"model":"m","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"hello"}]}`))
+			ask := post(context.Background(), t, "http://"+listen+"/v1/chat/completions", "readme",
+				`{"model":"m","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"hello"}]}`)
+			ask.Header.Set("Authorization", "Bearer "+key)
+			res, err := c.Do(ask)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,12 +85,13 @@ func TestReadmeCaddyfiles(t *testing.T) {
 // TestReadmeDirective: the options that the README lists are the directive's.
 func TestReadmeDirective(t *testing.T) {
 	text := readme(t)
-	for _, option := range []string{"dialect", "class", "usage_policy", "stale_retry", "probes"} {
+	for _, option := range []string{"dialect", "class", "usage_policy", "stale_retry", "probes",
+		"pool", "require_key", "limit", "mode", "replicas", "queue", "default_output_tokens", "reader_timeout"} {
 		if !regexp.MustCompile(`(?m)^\t` + option + ` +`).MatchString(text) {
 			t.Errorf("the README does not show %s", option)
 		}
 	}
-	if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(":80 {\nweir {\nnothing\n}\n}"), nil); err == nil || !strings.Contains(err.Error(), "it has dialect, class, usage_policy, stale_retry and probes") {
+	if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(":80 {\nweir {\nnothing\n}\n}"), nil); err == nil || !strings.Contains(err.Error(), "it has dialect, class, usage_policy, stale_retry, probes, pool, require_key, limit, mode, replicas, queue, default_output_tokens and reader_timeout") {
 		t.Errorf("the directive says of its options: %v", err)
 	}
 }
@@ -89,9 +106,14 @@ func TestReadmeCommands(t *testing.T) {
 		}
 		cmd := &cobra.Command{Use: c.Name}
 		c.Configure(cmd)
+		cmd.InitDefaultHelpFlag()
 		for _, line := range regexp.MustCompile("weir "+c.Name+"( [^`\n]*)").FindAllStringSubmatch(text, -1) {
+			named := cmd
+			if sub, _, err := cmd.Find(strings.Fields(line[1])); err == nil {
+				named = sub
+			}
 			for _, flag := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(line[1], -1) {
-				if cmd.Flags().Lookup(flag[1]) == nil {
+				if named.Flags().Lookup(flag[1]) == nil {
 					t.Errorf("weir %s has no flag --%s", c.Name, flag[1])
 				}
 			}

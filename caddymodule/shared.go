@@ -19,26 +19,32 @@ import (
 type shared struct {
 	gateway *gateway.Gateway
 	metrics *telemetry.Metrics
+	rooms   *rooms
 }
 
-// Destruct implements caddy.Destructor. Calls still in flight hold the gateway
-// themselves; nothing of it needs closing.
-func (*shared) Destruct() error { return nil }
+// Destruct implements caddy.Destructor: the last user is gone, be it a
+// configuration or a call.
+func (s *shared) Destruct() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
+	defer cancel()
+	return s.rooms.close(ctx)
+}
 
-// pool holds one entry. Each configuration and each call in flight uses it
+// states holds one entry. Each configuration and each call in flight uses it
 // once, and the last one out drops it.
-var pool = caddy.NewUsagePool()
+var states = caddy.NewUsagePool()
 
 const poolKey = "weir"
 
 // acquire returns the shared state, made by the first configuration that asks.
 // Each acquire must be followed by one release.
 func acquire() (*shared, error) {
-	v, _, err := pool.LoadOrNew(poolKey, func() (caddy.Destructor, error) {
+	v, _, err := states.LoadOrNew(poolKey, func() (caddy.Destructor, error) {
 		m := telemetry.New()
-		s := &shared{gateway: gateway.New(m), metrics: m}
+		s := &shared{gateway: gateway.New(m), metrics: m, rooms: newRooms()}
 		m.Live(s.live)
-		remember(s.gateway)
+		m.Walls(s.walls)
+		remember(s)
 		return s, nil
 	})
 	if err != nil {
@@ -47,18 +53,18 @@ func acquire() (*shared, error) {
 	return v.(*shared), nil
 }
 
-func release() { _, _ = pool.Delete(poolKey) }
+func release() { _, _ = states.Delete(poolKey) }
 
 // hold keeps the state for a call in flight: should a reload take weir away and
 // a later one bring it back while the call runs, both find the state that the
 // call reports to. It must be followed by one release.
-func (s *shared) hold() { pool.LoadOrStore(poolKey, s) }
+func (s *shared) hold() { states.LoadOrStore(poolKey, s) }
 
 // current returns the shared state while a configuration or a call uses it,
 // else nil.
 func current() *shared {
 	var s *shared
-	pool.Range(func(_, v any) bool {
+	states.Range(func(_, v any) bool {
 		s, _ = v.(*shared)
 		return false
 	})
@@ -83,20 +89,20 @@ const shutdownWait = 2 * time.Second
 // those records.
 const logWait = 100 * time.Millisecond
 
-// made holds the gateways that may still have calls in flight, those of
+// made holds the states whose gateways may still have calls in flight, those of
 // configurations that are gone among them.
 var made struct {
 	sync.Mutex
-	gateways []*gateway.Gateway
-	onExit   sync.Once
+	states []*shared
+	onExit sync.Once
 }
 
-func remember(g *gateway.Gateway) {
+func remember(s *shared) {
 	made.Lock()
 	defer made.Unlock()
-	made.gateways = append(slices.DeleteFunc(made.gateways, func(old *gateway.Gateway) bool {
-		return old.Live().InFlight == 0
-	}), g)
+	made.states = append(slices.DeleteFunc(made.states, func(old *shared) bool {
+		return old.gateway.Live().InFlight == 0
+	}), s)
 	made.onExit.Do(func() { caddy.OnExit(cutAll) })
 }
 
@@ -108,8 +114,8 @@ func cutAll(ctx context.Context) {
 	defer cancel()
 	made.Lock()
 	defer made.Unlock()
-	for _, g := range made.gateways {
-		if cut, left := g.Shutdown(ctx); cut > 0 {
+	for _, s := range made.states {
+		if cut, left := s.gateway.Shutdown(ctx); cut > 0 {
 			caddy.Log().Named("weir").Warn("calls cut by shutdown; a longer grace_period lets them finish",
 				zap.Int("cut", cut), zap.Int("without_record", left))
 			// Their servers have yet to write the access log, which happens
@@ -118,6 +124,9 @@ func cutAll(ctx context.Context) {
 			case <-time.After(logWait):
 			case <-ctx.Done():
 			}
+		}
+		if err := s.rooms.flush(ctx); err != nil {
+			caddy.Log().Named("weir").Warn("the ledger has not taken everything; its spill keeps the rest for the next start", zap.Error(err))
 		}
 	}
 }

@@ -46,7 +46,7 @@ type Dialect struct {
 	// text matters, or because each is counted.
 	alwaysRead bool
 	refusal    refusal
-	limits     limitHeaders // openAILimits when nil
+	limits     *limitHeaders // openAILimits when nil
 
 	shape, look *jsonscan.Shape
 	keyBits     []uint64 // by field of look: which of keys it stands for

@@ -82,9 +82,13 @@ type Call struct {
 	degraded   []call.Degradation
 	hidesUsage bool // the upstream reports usage only when asked, and was not
 	replayed   bool
-	attempts   int  // of runs that have returned
-	connected  bool // one of them had a connection of its own
-	header     headerMark
+	entry      *entry // nil without an Admission
+	stall      stallGuard
+	// refusedBytes is the length of the body that a refusal was answered with.
+	refusedBytes int
+	attempts     int  // of runs that have returned
+	connected    bool // one of them had a connection of its own
+	header       headerMark
 
 	record atomic.Pointer[call.Record]
 }
@@ -131,10 +135,18 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 			TraceID:   traceID(r),
 			Run:       call.NameOf(first(r.Header, "X-Weir-Run")),
 			Time:      received,
-			Key:       g.keyID(keys.FromRequest(r.Header, r.URL.RawQuery)),
 			Class:     options.Class,
 			Path:      call.NameOf(r.URL.Path),
+
+			ClientRetries: retries(r.Header),
 		},
+	}
+	key := keys.FromRequest(r.Header, r.URL.RawQuery)
+	if options.Admission != nil {
+		c.enter(key)
+		c.stall.after = options.Admission.ReaderTimeout
+	} else {
+		c.identity.Key = g.keyID(key)
 	}
 	return c
 }
@@ -163,7 +175,28 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 			panic(panicked)
 		}
 	}()
+	if c.entry != nil {
+		if r := c.knock(); r != nil {
+			c.identity.Dialect = c.dialect.Name
+			c.refuse(w, r)
+			returned = true
+			return nil
+		}
+	}
 	c.readRequest()
+	if c.entry != nil {
+		if r := c.admit(); r != nil {
+			c.refuse(w, r)
+			returned = true
+			return nil
+		}
+		if c.entry.left {
+			w.WriteHeader(meter.StatusClientClosed) // for the server's log: nobody reads it
+			returned = true
+			return nil
+		}
+	}
+	c.instants.Admitted = call.Lasting(c.since())
 	c.meter = meter.New(c.dialect, &c.wants)
 	for _, reason := range c.degraded {
 		c.meter.Degrade(reason)
@@ -181,6 +214,12 @@ func (c *Call) readRequest() {
 	r := c.request
 	look := newLook(c.candidates, r)
 	see := look.write
+	if c.entry != nil && c.options.Admission.Estimates != nil {
+		see = func(b []byte) {
+			look.write(b)
+			c.entry.scanner.Write(b)
+		}
+	}
 	if e := first(r.Header, "Content-Encoding"); e != "" && e != "identity" {
 		see = func([]byte) {}
 		c.degraded = append(c.degraded, call.BodyEncoded)
@@ -208,7 +247,6 @@ func (c *Call) readRequest() {
 	}
 	c.policy(&look)
 	look.free()
-	c.instants.Admitted = call.Lasting(c.since())
 }
 
 // policy asks the upstream for usage, where the directive wants that and the
@@ -361,6 +399,7 @@ func (c *Call) end(err error, panicked any) {
 		if c.body != nil {
 			c.letGo(true)
 		}
+		c.leaveEntry()
 		if c.cancel != nil {
 			c.cancel()
 		}
@@ -390,6 +429,10 @@ func (c *Call) end(err error, panicked any) {
 	}
 	if c.body != nil {
 		rec.BytesIn = c.body.size()
+	}
+	rec.BytesOut += int64(c.refusedBytes)
+	if c.entry != nil {
+		c.settle(rec)
 	}
 	// A handler that writes after it has returned reaches no meter.
 	c.tap.meter = nil

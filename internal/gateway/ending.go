@@ -74,6 +74,12 @@ func (c *Call) ending(err error, panicked any) meter.End {
 	err = c.why(err)
 	aborted := panicked != nil
 	switch {
+	case c.entry != nil && c.entry.refused != nil:
+		e.Cause, e.Status, e.Error = meter.TurnedAway, c.entry.refused.Status, c.entry.refused.Code
+	case c.entry != nil && c.entry.left && !c.isCut.Load():
+		e.Cause, e.Status = meter.ClientLeft, meter.StatusClientClosed
+	case c.stall.cut.Load():
+		e.Cause = meter.ReaderCut
 	case aborted && !isAbort(panicked):
 		e.Cause = meter.Fault
 	case c.isCut.Load():

@@ -30,6 +30,7 @@ const (
 type Metrics interface {
 	Observe(*call.Record)     // once per call, at its end
 	Unmeasured(reason string) // a request that is not an inference call
+	Barred(reason string)     // such a request that was refused
 	AddedDelay(time.Duration) // the gateway's own time on one chunk; sampled
 }
 
@@ -138,6 +139,8 @@ type Options struct {
 	Class string
 	// Usage says whether the upstream may be asked for usage.
 	Usage UsagePolicy
+	// Admission is what calls pass before they are sent; nil lets all pass.
+	Admission *Admission
 	// NoReplay switches off the one retry over a stale keep-alive connection.
 	NoReplay bool
 }

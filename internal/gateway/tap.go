@@ -61,6 +61,9 @@ func (t *tap) WriteHeader(status int) {
 		// handler keeps its own way: flushed early it would lose its length.
 		t.flush = isEventStream(h) || t.length < 0 && t.call.trace.firstByte.Load() > 0
 		t.call.answered()
+		if t.call.entry != nil {
+			t.call.tellLimits(h)
+		}
 	}
 	t.w.WriteHeader(status)
 }
@@ -74,12 +77,17 @@ func (t *tap) Write(b []byte) (int, error) {
 		t.WriteHeader(http.StatusOK)
 	}
 	begin := t.call.since()
+	t.call.stall.begin(t.call)
 	n, err := t.forward(b)
+	t.call.stall.end()
 	end := t.call.since()
 	if t.failed != nil && t.stuck == 0 {
 		t.stuck = end - begin
 	}
 	t.meter.Write(b[:n], begin, end)
+	if t.call.entry != nil {
+		t.call.charge()
+	}
 	if !t.call.tokenSeen && t.meter.FirstToken().IsKnown() {
 		t.call.tokenSeen = true
 		t.call.gateway.live.settled(t.call)

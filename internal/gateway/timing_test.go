@@ -23,6 +23,7 @@ import (
 
 // counted is a fake for Metrics.
 type counted struct {
+	barred     []string
 	mu         sync.Mutex
 	records    []*call.Record
 	unmeasured map[string]int
@@ -42,6 +43,12 @@ func (c *counted) Unmeasured(reason string) {
 		c.unmeasured = make(map[string]int)
 	}
 	c.unmeasured[reason]++
+}
+
+func (c *counted) Barred(by string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.barred = append(c.barred, by)
 }
 
 func (c *counted) AddedDelay(time.Duration) {
