@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
-	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/queue"
 	"github.com/weirgate/weir/internal/spend"
@@ -68,10 +67,11 @@ func (c *Call) settle(rec *call.Record) {
 	}
 }
 
-// unknownCaller tells whether the call was refused for want of a good key: there
-// is nobody to keep books for, and whoever sends such calls must not fill them.
+// unknownCaller tells whether the call was refused for want of a key that is
+// known: there is nobody to keep books for, and whoever sends such calls must
+// not fill them.
 func (e *entry) unknownCaller() bool {
-	return e.refused != nil && (e.status == keys.Missing || e.status == keys.Unknown)
+	return e.refused != nil && e.refused.by == byKey && e.caller == nil
 }
 
 // learn takes what the upstream reported into the predictions.
