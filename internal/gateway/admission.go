@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/estimate"
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/ledger"
@@ -130,7 +131,13 @@ func (c *Call) knock() *refusal {
 	if !a.RequireKey {
 		return nil
 	}
-	return keyRefusal(c.entry.status)
+	if r := keyRefusal(c.entry.status); r != nil {
+		return r
+	}
+	if path := c.request.URL.Path; c.options.Dialect != nil && len(dialect.ByPath(path)) == 0 && !a.allows(path) {
+		return pathRefusal() // the directive's dialect makes a call of it, not a good one
+	}
+	return nil
 }
 
 // admit takes what the call needs, part by part, or refuses it with nothing

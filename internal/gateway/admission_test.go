@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/estimate"
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/ledger"
@@ -547,6 +548,25 @@ func TestCallers(t *testing.T) {
 			}
 			h.empty(t, name)
 		})
+	}
+}
+
+// TestPathsWithDialect: a directive that names the dialect does not open every
+// path.
+func TestPathsWithDialect(t *testing.T) {
+	h := newHouse(t, limit.Policy{}, queue.Config{})
+	h.options.Dialect = dialect.ByName("openai.chat")
+	a := h.options.Admission
+	a.Keys, a.RequireKey, a.AllowPaths = withKey(t, keys.Entry{Alias: "team-a"}, aKey), true, []string{"/infer"}
+	for path, status := range map[string]int{"/infer": 200, "/v1/chat/completions": 200, "/pause": 403, "/infer/../pause": 403, "//pause": 403} {
+		r := httptest.NewRequest("POST", "/x", strings.NewReader(`{"messages":[]}`))
+		r.URL.Path = path
+		r.Header.Set("Authorization", "Bearer "+aKey)
+		w := httptest.NewRecorder()
+		h.call(w, r, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(200); return nil })
+		if w.Code != status {
+			t.Errorf("%s: %d, want %d", path, w.Code, status)
+		}
 	}
 }
 

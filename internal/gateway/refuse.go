@@ -54,6 +54,11 @@ func keyRefusal(s keys.Status) *refusal {
 	return &refusal{Refusal: dialect.Refusal{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: message}, by: byKey, final: true}
 }
 
+func pathRefusal() *refusal {
+	return &refusal{Refusal: dialect.Refusal{Status: http.StatusForbidden, Code: "path_not_allowed",
+		Message: "this path is not open through the gateway; whoever runs it can add it to allow_paths"}, by: byPath, final: true}
+}
+
 func modelRefusal(alias, model string) *refusal {
 	message := fmt.Sprintf("key %s may not use the model %q; its models are set where its key is kept", alias, model)
 	if model == "" {
@@ -183,8 +188,7 @@ func (g *Gateway) Bar(w http.ResponseWriter, r *http.Request, options *Options) 
 	}
 	refused := keyRefusal(status)
 	if refused == nil && !a.allows(r.URL.Path) {
-		refused = &refusal{Refusal: dialect.Refusal{Status: http.StatusForbidden, Code: "path_not_allowed",
-			Message: "this path is not open through the gateway; whoever runs it can add it to allow_paths"}, by: byPath, final: true}
+		refused = pathRefusal()
 	}
 	if refused == nil {
 		return false
