@@ -36,10 +36,7 @@ func notThere(what, how string) error {
 func (r *rooms) theRunning() *App {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.running) == 0 {
-		return nil
-	}
-	return r.running[len(r.running)-1]
+	return r.holds
 }
 
 // poolState is one pool as /weir/limits shows it.
@@ -118,10 +115,10 @@ func (r *rooms) poolStates() []poolState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]poolState, 0, len(r.pools))
-	if len(r.running) == 0 {
+	if r.holds == nil {
 		return all
 	}
-	for name, w := range r.running[len(r.running)-1].wanted {
+	for name, w := range r.holds.wanted {
 		p := r.pools[name]
 		if p == nil {
 			continue
@@ -164,6 +161,7 @@ func switchLimits(s *shared, r *http.Request) error {
 		p.limits.SetOverride(*ask.MeasureOnly)
 		return nil
 	}
+	s.rooms.measureOnly = *ask.MeasureOnly
 	for _, p := range s.rooms.pools {
 		p.limits.SetOverride(*ask.MeasureOnly)
 	}

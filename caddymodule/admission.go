@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
@@ -14,20 +13,20 @@ import (
 // DefaultPool is the pool of directives that name none.
 const DefaultPool = "default"
 
-// defaultReaderTimeout is Handler.ReaderTimeout where calls at once are limited.
+// defaultReaderTimeout is Handler.ReaderTimeout where limits are enforced.
 const defaultReaderTimeout = 2 * time.Minute
 
 // provisionAdmission makes what calls pass before they are sent, if the
 // directive or the global options ask for anything.
 func (h *Handler) provisionAdmission() error {
 	a := h.app
-	limited := h.Limits != nil || h.Queue != nil
+	own := h.Limits != nil || h.Queue != nil
 	name := h.Pool
 	if name == "" {
 		name = DefaultPool
 	}
 	// What is wrong with them Validate tells, which comes later.
-	if limited && h.validateAdmission() == nil {
+	if own && h.validateAdmission() == nil {
 		w := wanted{limited: true, queue: h.Queue.config(), policy: limit.Policy{Mode: limit.Enforce}}
 		if h.Limits != nil {
 			w.policy = *h.Limits
@@ -37,7 +36,7 @@ func (h *Handler) provisionAdmission() error {
 		}
 	}
 	// A directive without limits of its own joins a pool that it names.
-	limited = limited || h.Pool != ""
+	limited := own || h.Pool != ""
 	if !limited && a.keys == nil && a.Ledger == nil {
 		return nil
 	}
@@ -60,7 +59,7 @@ func (h *Handler) provisionAdmission() error {
 			return err
 		}
 		admission.Limits = p.limits
-		if !limited {
+		if !own {
 			if err := a.want(name, wanted{policy: limit.Policy{Mode: limit.Enforce}}); err != nil {
 				return err
 			}
@@ -69,42 +68,31 @@ func (h *Handler) provisionAdmission() error {
 			admission.Queue = p.queue
 		}
 	}
-	if h.ReaderTimeout == 0 && h.capsCalls() {
+	switch {
+	case h.ReaderTimeout < 0: // off
+		admission.ReaderTimeout = 0
+	case h.ReaderTimeout == 0 && admission.Limits != nil && (h.Limits == nil || h.Limits.Mode == limit.Enforce):
+		// Also where only keys are known: one of them may have a limit of its own.
 		admission.ReaderTimeout = defaultReaderTimeout
 	}
 	h.options.Admission = admission
 	return nil
 }
 
-// capsCalls tells whether a call in flight keeps others out.
-func (h *Handler) capsCalls() bool {
-	if h.Limits != nil {
-		if h.Limits.Mode != limit.Enforce {
-			return false
-		}
-		for _, r := range h.Limits.Rules {
-			if r.Limits.Concurrency.IsKnown() || r.Limits.TokensInFlight.IsKnown() {
-				return true
-			}
-		}
-	}
-	return h.Queue != nil
-}
-
 func (h *Handler) validateAdmission() error {
 	if h.RequireKey != nil && h.app.keys == nil {
 		return errors.New("require_key needs to know the keys; add the global option: weir { keys keys.json }")
 	}
-	if h.DefaultOutputTokens < 0 || h.ReaderTimeout < 0 {
-		return errors.New("default_output_tokens and reader_timeout cannot be negative")
+	if h.DefaultOutputTokens < 0 {
+		return errors.New("default_output_tokens cannot be negative")
 	}
 	if h.Limits != nil {
 		if err := h.Limits.Validate(); err != nil {
-			return fmt.Errorf("limits: %w", err)
+			return err
 		}
 	}
 	if err := h.Queue.validate(); err != nil {
-		return fmt.Errorf("queue: %w", err)
+		return err
 	}
 	return h.RequireKey.validate()
 }

@@ -141,6 +141,7 @@ func (a *App) Start() error {
 			})
 		})
 	}
+	a.background.Go(func() { a.takeOver(ctx) })
 	a.background.Go(func() { a.keepEstimates(ctx) })
 	return nil
 }
@@ -158,9 +159,30 @@ func (a *App) begin() error {
 			}
 			a.ledger.Store(l)
 		}
-		a.failed = a.shared.rooms.apply(a)
+		a.failed = a.shared.rooms.enter(a)
 	})
 	return a.failed
+}
+
+// takeOver waits until Caddy has made this configuration the active one, which
+// nothing announces, and makes its pools hold. The configuration before it may
+// take as long to stop as its streams last, so that is no sign to wait for.
+func (a *App) takeOver(ctx context.Context) {
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		if active, err := caddy.ActiveContext().AppIfConfigured("weir"); err == nil && active == caddy.App(a) {
+			tick.Stop()
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		}
+	}
+	if err := a.shared.rooms.takeOver(a); err != nil {
+		a.log.Error("limits of the new configuration could not be applied; reload it", zap.Error(err))
+	}
 }
 
 // seed tells the budgets what was spent before this process began, and tries
@@ -212,7 +234,7 @@ func (a *App) Stop() error {
 		a.cancel()
 		a.background.Wait()
 	}
-	return nil
+	return a.shared.rooms.retire(a)
 }
 
 // Cleanup implements caddy.CleanerUpper.

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/quantity"
+	"github.com/weirgate/weir/internal/queue"
 )
 
 // admissionOptions are the options of keys, limits and queue:
@@ -33,7 +35,7 @@ import (
 //		shed
 //	}
 //	default_output_tokens <number>
-//	reader_timeout        <duration>
+//	reader_timeout        <duration>|off
 var admissionOptions = map[string]func(*Handler, *caddyfile.Dispenser) error{
 	"pool":                  parsePool,
 	"require_key":           parseRequireKey,
@@ -116,14 +118,31 @@ func parseReplicas(h *Handler, d *caddyfile.Dispenser) error {
 }
 
 func parseDefaultOutput(h *Handler, d *caddyfile.Dispenser) (err error) {
-	h.DefaultOutputTokens, err = value(d, quantity.ParseCount)
+	h.DefaultOutputTokens, err = value(d, positive(quantity.ParseCount))
 	return err
 }
 
 func parseReaderTimeout(h *Handler, d *caddyfile.Dispenser) error {
-	after, err := value(d, quantity.ParseDuration)
+	after, err := value(d, func(text string) (time.Duration, error) {
+		if text == "off" {
+			return -1, nil
+		}
+		return positive(quantity.ParseDuration)(text)
+	})
 	h.ReaderTimeout = caddy.Duration(after)
 	return err
+}
+
+// positive is parse for options of which 0 would mean the default, and not what
+// whoever writes a 0 has in mind.
+func positive[T int | int64 | time.Duration](parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		v, err := parse(text)
+		if err == nil && v <= 0 {
+			err = errors.New("must be above 0; leave it out for the default")
+		}
+		return v, err
+	}
 }
 
 func parseLimit(h *Handler, d *caddyfile.Dispenser) error {
@@ -204,11 +223,11 @@ func parseQueue(h *Handler, d *caddyfile.Dispenser) error {
 	q := new(QueueConfig)
 	h.Queue = q
 	count := func(into *int64) (err error) {
-		*into, err = value(d, quantity.ParseCount)
+		*into, err = value(d, positive(quantity.ParseCount))
 		return err
 	}
 	number := func(into *int) (err error) {
-		*into, err = value(d, strconv.Atoi)
+		*into, err = value(d, positive(strconv.Atoi))
 		return err
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -219,18 +238,18 @@ func parseQueue(h *Handler, d *caddyfile.Dispenser) error {
 		case "tokens_in_flight":
 			err = count(&q.Tokens)
 		case "max_waiting":
-			if err = number(&q.MaxWaiting); q.MaxWaiting == 0 {
-				q.MaxWaiting = -1 // people who write 0 mean that nobody waits
+			if q.MaxWaiting, err = value(d, strconv.Atoi); q.MaxWaiting == 0 {
+				q.MaxWaiting = queue.NoWaiting // people who write 0 mean that nobody waits
 			}
 		case "max_per_class":
 			err = number(&q.MaxPerClass)
 		case "max_per_key":
 			err = number(&q.MaxPerKey)
 		case "max_bytes":
-			q.MaxBytes, err = value(d, quantity.ParseSize)
+			q.MaxBytes, err = value(d, positive(quantity.ParseSize))
 		case "max_wait":
 			var wait time.Duration
-			wait, err = value(d, quantity.ParseDuration)
+			wait, err = value(d, positive(quantity.ParseDuration))
 			q.MaxWait = caddy.Duration(wait)
 		case "shed":
 			if q.Shed = true; d.NextArg() {

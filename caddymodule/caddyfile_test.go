@@ -41,7 +41,7 @@ func TestDirective(t *testing.T) {
 func TestDirectiveErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"weir on":                      "wrong argument",
-		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry and probes",
+		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry, probes, pool",
 		"weir {\nclass\n}":             "wrong argument",
 		"weir {\nclass a b\n}":         "wrong argument",
 		"weir {\nclass a\nclass b\n}":  "given twice",

@@ -138,20 +138,20 @@ func (c *QueueConfig) validate() error {
 		return nil
 	}
 	if c.Calls == 0 && c.Tokens == 0 {
-		return fmt.Errorf("a queue without calls or tokens_in_flight never holds anybody back; set one of them, such as calls 64")
+		return fmt.Errorf("queue: without calls or tokens_in_flight it never holds anybody back; set one of them, such as calls 64")
 	}
 	var due bool
 	for name, class := range c.Classes {
 		if class.Weight == 0 && builtIn[name] == 0 {
-			return fmt.Errorf("class %s needs a weight; interactive has 16, completion 4 and batch 1", name)
+			return fmt.Errorf("queue: class %s needs a weight; interactive has 16, completion 4 and batch 1", name)
 		}
 		if class.TTFT < 0 {
-			return fmt.Errorf("class %s has a negative ttft", name)
+			return fmt.Errorf("queue: class %s has a negative ttft", name)
 		}
 		due = due || class.TTFT > 0
 	}
 	if c.Shed && !due {
-		return fmt.Errorf("shed refuses calls that miss their class's ttft, and no class has one; add class interactive { ttft 2s }")
+		return fmt.Errorf("queue: shed refuses calls that miss their class's ttft, and no class has one; add class interactive { ttft 2s }")
 	}
 	return c.config().Validate()
 }

@@ -68,8 +68,8 @@ type Handler struct {
 	DefaultOutputTokens int64 `json:"default_output_tokens,omitempty"`
 
 	// ReaderTimeout is how long a client may refuse to take what is sent to it
-	// before it is cut. Default: 2m where calls at once are limited and limits
-	// are enforced, so that nobody holds a place for ever; else never.
+	// before it is cut. Default: 2m where limits are enforced, so that nobody
+	// holds a place for ever; else never. Below 0 is never.
 	ReaderTimeout caddy.Duration `json:"reader_timeout,omitempty"`
 
 	// Probes answers GET on two paths of the site for orchestrators: the first

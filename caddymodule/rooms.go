@@ -38,8 +38,11 @@ type rooms struct {
 	stores   map[string]*keys.Store
 	pricings map[string]*spend.PriceFile
 	ledgers  map[string]openLedger
-	running  []*App // started and not cleaned up; the last one's pools hold
+	running  []*App // begun and not ended, the oldest first
+	holds    *App   // of those, the one whose pools and prices hold; nil before the first
 	restored bool   // estimates have what was saved
+	// measureOnly is the runtime switch for all pools, those to come included.
+	measureOnly bool
 }
 
 // pool is one set of upstreams with its limits and its queue.
@@ -83,6 +86,7 @@ func (r *rooms) pool(name string) (*pool, error) {
 		return nil, fmt.Errorf("make the queue of pool %s: %w", name, err)
 	}
 	p := &pool{limits: limit.New(name, nil), queue: q}
+	p.limits.SetOverride(r.measureOnly)
 	r.pools[name] = p
 	return p, nil
 }
@@ -137,23 +141,34 @@ func (r *rooms) ledger(c *LedgerConfig, log *zap.Logger) (*ledger.Ledger, error)
 	return l, nil
 }
 
-// apply makes the pools what a configuration says, which begins to run. Pools
-// that it does not name limit nobody any more.
-func (r *rooms) apply(a *App) error {
+// enter notes that a configuration begins to run. The first one's pools hold at
+// once. Those of a later one hold when Caddy has started all of it (see takeOver):
+// were it to fail, limits would have been dropped with what was used of them.
+func (r *rooms) enter(a *App) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.running, a) {
 		return nil
 	}
-	if err := r.configure(a); err != nil {
-		return err
-	}
 	r.running = append(r.running, a)
-	return nil
+	if r.holds != nil {
+		return nil
+	}
+	return r.hold(a)
 }
 
-// retire takes back what a configuration has set, which has ended or could not
-// start: the one that runs beside it holds again.
+// takeOver makes the pools of a configuration hold that runs.
+func (r *rooms) takeOver(a *App) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holds == a || !slices.Contains(r.running, a) {
+		return nil
+	}
+	return r.hold(a)
+}
+
+// retire forgets a configuration that has ended or could not start. Where its
+// pools held, those of the one that is left do.
 func (r *rooms) retire(a *App) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,16 +176,20 @@ func (r *rooms) retire(a *App) error {
 	if i < 0 {
 		return nil
 	}
-	last := i == len(r.running)-1
 	r.running = slices.Delete(r.running, i, i+1)
-	if !last || len(r.running) == 0 {
+	if r.holds != a {
 		return nil
 	}
-	return r.configure(r.running[len(r.running)-1])
+	if r.holds = nil; len(r.running) == 0 {
+		return nil
+	}
+	return r.hold(r.running[len(r.running)-1])
 }
 
-// configure sets the pools. The lock is held.
-func (r *rooms) configure(a *App) error {
+// hold makes the pools what a configuration says. Pools that it does not name
+// limit nobody any more. The lock is held.
+func (r *rooms) hold(a *App) error {
+	r.holds = a
 	r.prices.Store(a.prices)
 	var all error
 	for name, p := range r.pools {

@@ -13,10 +13,10 @@ func (s *shared) walls() telemetry.WallState {
 	state := telemetry.WallState{MeasureOnly: make(map[string]bool), FileErrors: make(map[string]bool)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.running) == 0 {
+	now := r.holds
+	if now == nil {
 		return telemetry.WallState{}
 	}
-	now := r.running[len(r.running)-1]
 	for name := range now.wanted {
 		p := r.pools[name]
 		if p == nil {

@@ -134,7 +134,11 @@ func (c *Call) knock() *refusal {
 	if r := keyRefusal(c.entry.status); r != nil {
 		return r
 	}
-	if path := c.request.URL.Path; c.options.Dialect != nil && len(dialect.ByPath(path)) == 0 && !a.allows(path) {
+	path := c.request.URL.Path
+	if !plainPath(path) {
+		return pathRefusal()
+	}
+	if c.options.Dialect != nil && len(dialect.ByPath(path)) == 0 && !a.allows(path) {
 		return pathRefusal() // the directive's dialect makes a call of it, not a good one
 	}
 	return nil
@@ -145,8 +149,10 @@ func (c *Call) knock() *refusal {
 func (c *Call) admit() *refusal {
 	a, e := c.options.Admission, c.entry
 	now := time.Now()
-	if e.caller != nil && !e.caller.Allows(c.wants.Model) {
-		return modelRefusal(e.caller.Alias, c.wants.Model)
+	if e.caller != nil && !e.caller.Allows("") { // a key that may use any model allows "" too
+		if r := c.askedModels(); r != nil {
+			return r
+		}
 	}
 	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil {
 		if s := a.Budgets.Check(e.caller, now); s.Exceeded {
@@ -188,6 +194,28 @@ func (c *Call) admit() *refusal {
 	}
 	return nil
 }
+
+// askedModels refuses a caller who may use certain models only, unless every
+// name that an upstream may take for the model's is one of them.
+func (c *Call) askedModels() *refusal {
+	k, h := c.entry.caller, c.request.Header
+	var names []string
+	err := errNotSeen
+	if encoding := first(h, "Content-Encoding"); c.body.complete() && (encoding == "" || encoding == "identity") {
+		names, err = dialect.ModelsNamed(c.request.URL.Path, first(h, "Content-Type"), c.body.held)
+	}
+	if err != nil || len(names) == 0 {
+		return modelRefusal(k.Alias, "")
+	}
+	for _, name := range names {
+		if !k.Allows(name) {
+			return modelRefusal(k.Alias, name)
+		}
+	}
+	return nil
+}
+
+var errNotSeen = errors.New("request body is too large, or encoded")
 
 // expect predicts what the call will cost.
 func (c *Call) expect() {

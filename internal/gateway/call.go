@@ -57,12 +57,14 @@ type Call struct {
 	around   *Surroundings
 	request  *http.Request // as the client sent it
 	received time.Time
-	ctx      context.Context    // the client's, or one derived from it that cancel ends
-	cancel   context.CancelFunc // nil where the connection's deadline does its work; see cutBy
-	traced   context.Context    // ctx with the hooks of trace
-	hooked   hookedContext      // what traced usually is
-	isCut    atomic.Bool        // the process shuts down
-	control  http.ResponseController
+	ctx      context.Context         // the client's, or one derived from it that cancel ends
+	cancel   context.CancelFunc      // nil where the connection's deadline does its work; see cutBy
+	traced   context.Context         // ctx with the hooks of trace
+	hooked   hookedContext           // what traced usually is
+	isCut    atomic.Bool             // the process shuts down
+	control  http.ResponseController // of the client's writer, for the handler's goroutine
+	// connection is of the innermost writer, for deadlines set from other goroutines.
+	connection http.ResponseController
 
 	inFlight  place // in live.calls, under its lock
 	awaiting  place // in live.awaiting, under its lock
@@ -162,6 +164,7 @@ func (c *Call) Record() *call.Record { return c.record.Load() }
 // and lets its panics pass.
 func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	c.control = *http.NewResponseController(w)
+	c.connection = *http.NewResponseController(innermost(w))
 	c.context(w)
 	c.gateway.live.enter(c)
 	returned := false
@@ -399,6 +402,7 @@ func (c *Call) end(err error, panicked any) {
 		if c.body != nil {
 			c.letGo(true)
 		}
+		c.stall.close()
 		c.leaveEntry()
 		if c.cancel != nil {
 			c.cancel()

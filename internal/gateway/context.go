@@ -44,6 +44,19 @@ func (c *keyCatcher) Value(key any) any {
 	return nil
 }
 
+// innermost returns the server's own writer, which sets deadlines on the
+// connection itself. A writer around it may keep books of deadlines that only
+// the handler's goroutine may touch, as Caddy's writer for idle time-outs does.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		u, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			return w
+		}
+		w = u.Unwrap()
+	}
+}
+
 // cutBy tells how a call that w answers can be ended from outside. A server's
 // HTTP/1 connection ends the request's context when reading from it fails, and
 // a deadline makes it fail; then no context of our own is needed, which would
@@ -52,16 +65,8 @@ func cutBy(w http.ResponseWriter, r *http.Request) (deadline bool) {
 	if r.ProtoMajor != 1 || r.Context().Value(http.ServerContextKey) == nil {
 		return false
 	}
-	for {
-		switch v := w.(type) {
-		case interface{ SetReadDeadline(time.Time) error }:
-			return true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = v.Unwrap()
-		default:
-			return false
-		}
-	}
+	_, can := innermost(w).(interface{ SetReadDeadline(time.Time) error })
+	return can
 }
 
 // context makes the context of the call's requests.
@@ -90,5 +95,5 @@ func (c *Call) cut() {
 	// This ends the context of calls without one of their own, and the reading
 	// of a body, which heeds no context. Not every writer can do this; a body
 	// that is still being read then ends with its connection.
-	_ = c.control.SetReadDeadline(time.Now())
+	_ = c.connection.SetReadDeadline(time.Now())
 }

@@ -77,8 +77,10 @@ func TestTokensReconcile(t *testing.T) {
 					t.Fatalf("%s: %s without usage, and the engine ended it itself", rec.RequestID, rec.Outcome)
 				}
 				// Each event is one token here, so the estimate is exact but for
-				// answers that are not streamed, of which nothing has come.
-				if got := rec.EstimatedOutput.Or(0); rec.Stream && got != int64(truth.Output) && rec.Path != "/v1/messages" {
+				// answers that are not streamed, of which nothing has come, and for a
+				// token that was written at the very moment the client left.
+				wrote := int64(truth.Output)
+				if got := rec.EstimatedOutput.Or(0); rec.Stream && (got > wrote || got < wrote-1) && rec.Path != "/v1/messages" {
 					t.Errorf("%s: %d tokens came, the engine wrote %d", rec.RequestID, got, truth.Output)
 				}
 				input := int64(0)

@@ -62,7 +62,8 @@ func pathRefusal() *refusal {
 func modelRefusal(alias, model string) *refusal {
 	message := fmt.Sprintf("key %s may not use the model %q; its models are set where its key is kept", alias, model)
 	if model == "" {
-		message = fmt.Sprintf("key %s may use certain models only, and the request does not say which it wants", alias)
+		message = fmt.Sprintf("key %s may use certain models only, and the request does not say which it wants, or cannot be read to its end: "+
+			"send plain JSON with one model", alias)
 	}
 	return &refusal{Refusal: dialect.Refusal{Status: http.StatusForbidden, Code: "model_not_allowed", Message: message}, by: byModel, final: true}
 }
@@ -219,5 +220,5 @@ func (a *Admission) allows(p string) bool {
 // plainPath tells whether a path means the same to everybody.
 func plainPath(p string) bool {
 	clean := path.Clean(p)
-	return strings.HasPrefix(p, "/") && (p == clean || p == clean+"/") && !strings.ContainsAny(p, "\\;\x00")
+	return strings.HasPrefix(p, "/") && (p == clean || p == clean+"/") && !strings.ContainsAny(p, "\\;#?\x00")
 }

@@ -61,7 +61,8 @@ func (t *tap) WriteHeader(status int) {
 		// handler keeps its own way: flushed early it would lose its length.
 		t.flush = isEventStream(h) || t.length < 0 && t.call.trace.firstByte.Load() > 0
 		t.call.answered()
-		if t.call.entry != nil {
+		if t.call.entry != nil && status < 400 {
+			// Beside an upstream's refusal ours would mislead whoever waits by them.
 			t.call.tellLimits(h)
 		}
 	}

@@ -20,6 +20,7 @@ type node struct {
 	elem    int16 // node of this array's elements, or none
 	lengths uint64
 	keys    []edge
+	fold    bool // the case of its keys does not matter
 }
 
 // edge leads from an object to the value of one of its keys.
@@ -46,6 +47,16 @@ func Compile(paths ...string) *Shape {
 		for path := range strings.SplitSeq(alternatives, "|") {
 			s.add(path, int16(field))
 		}
+	}
+	return s
+}
+
+// CompileFold is Compile for readers that do not mind the case of ASCII letters in
+// keys, as some servers' JSON decoders do not.
+func CompileFold(paths ...string) *Shape {
+	s := Compile(paths...)
+	for i := range s.nodes {
+		s.nodes[i].fold = true
 	}
 	return s
 }
@@ -132,7 +143,7 @@ func (n *node) find(key []byte) int16 {
 		return none
 	}
 	for i := range n.keys {
-		if string(key) == n.keys[i].key {
+		if string(key) == n.keys[i].key || n.fold && strings.EqualFold(string(key), n.keys[i].key) {
 			return n.keys[i].to
 		}
 	}
