@@ -88,8 +88,13 @@ func (a *App) Validate() error {
 	if a.Keys != nil && a.Keys.File == "" {
 		return errors.New("keys needs a file, such as keys.json")
 	}
-	if l := a.Ledger; l != nil && l.Path == "" {
-		return errors.New("ledger needs the path of a database, such as usage.db")
+	if l := a.Ledger; l != nil {
+		if l.Path == "" {
+			return errors.New("ledger needs the path of a database, such as usage.db")
+		}
+		if err := l.options().Validate(); err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
 	}
 	return nil
 }

@@ -19,12 +19,24 @@ type bench struct {
 	up    *upstream
 	files uint64 // limit of open files
 
-	pacedEvents, lateEvents int64 // over all slices
+	pacedEvents, lateEvents int64  // over all slices
+	unrecorded              uint64 // starts and ends of calls that a ledger lost, or did not record at once
 
-	gateways [3]*gateway // bare, weir, bare again
+	gateways trio // bare, weir, bare again
 }
 
-// The places in bench.gateways.
+// trio is the gateways that a figure compares, in the order of their places.
+type trio [3]*gateway
+
+func (t *trio) stop() {
+	for _, g := range t {
+		if g != nil {
+			g.stop()
+		}
+	}
+}
+
+// The places in a trio.
 const (
 	bareOne = iota
 	weirOne
@@ -59,22 +71,26 @@ func newBench(ctx context.Context, o options, core string) (b *bench, err error)
 }
 
 func (b *bench) start(name string, measured bool) (*gateway, error) {
-	directive := ""
-	if measured && b.weir {
-		directive = b.opts.directive
+	s := site{}
+	if measured {
+		s.directive = b.opts.directive
 	}
-	return startGateway(b.ctx, b.opts.binary, b.dir, name, directive, b.up.listener.Addr().String(), b.core)
+	return b.startSite(name, s)
+}
+
+// startSite starts a gateway; without the weir handler in the binary it is bare.
+func (b *bench) startSite(name string, s site) (*gateway, error) {
+	if !b.weir {
+		s = site{}
+	}
+	return startGateway(b.ctx, b.opts.binary, b.dir, name, s, b.up.listener.Addr().String(), b.core)
 }
 
 func (b *bench) close() {
 	if b.up != nil {
 		b.up.close()
 	}
-	for _, g := range b.gateways {
-		if g != nil {
-			g.stop()
-		}
-	}
+	b.gateways.stop()
 	if b.dir != "" {
 		_ = os.RemoveAll(b.dir)
 	}
@@ -85,6 +101,9 @@ func (b *bench) notes(loadBefore float64) []string {
 	var notes []string
 	if b.lateEvents*1000 > b.pacedEvents {
 		notes = append(notes, fmt.Sprintf("%d of %d paced events came late: this machine, not a gateway, could not keep the pace", b.lateEvents, b.pacedEvents))
+	}
+	if b.unrecorded > 0 {
+		notes = append(notes, fmt.Sprintf("%d starts and ends of calls were not recorded at once: the ledger did less than its work for them", b.unrecorded))
 	}
 	if loadBefore > 0.5 {
 		notes = append(notes, "other work was running: expect wide quartiles, and run again on a quiet machine")
@@ -127,13 +146,18 @@ type slice struct {
 	p50, p99 float64 // delay of a chunk in µs, of paced loads
 }
 
-// round is one slice of each gateway, in the order of bench.gateways.
+// round is one slice of each gateway, in the order of a trio.
 type round [3]slice
 
-// rounds runs a load through the gateways in turn.
+// rounds runs a load through the run's own gateways in turn.
 func (b *bench) rounds(open func(*upstream, *gateway) (load, error)) ([]round, error) {
+	return b.roundsOf(b.gateways, open)
+}
+
+// roundsOf runs a load through gateways in turn.
+func (b *bench) roundsOf(gateways trio, open func(*upstream, *gateway) (load, error)) ([]round, error) {
 	var loads [3]load
-	for i, g := range b.gateways {
+	for i, g := range gateways {
 		l, err := open(b.up, g)
 		if err != nil {
 			return nil, err
@@ -143,7 +167,7 @@ func (b *bench) rounds(open func(*upstream, *gateway) (load, error)) ([]round, e
 	}
 	for i, l := range loads { // warm up: pools, buffers, the heap's size
 		for range 2 {
-			if _, err := b.slice(b.gateways[i], l); err != nil {
+			if _, err := b.slice(gateways[i], l); err != nil {
 				return nil, err
 			}
 		}
@@ -151,7 +175,7 @@ func (b *bench) rounds(open func(*upstream, *gateway) (load, error)) ([]round, e
 	result := make([]round, b.opts.rounds)
 	for r := range result {
 		for _, i := range orders[r%len(orders)] {
-			s, err := b.slice(b.gateways[i], loads[i])
+			s, err := b.slice(gateways[i], loads[i])
 			if err != nil {
 				return nil, err
 			}
@@ -187,6 +211,12 @@ func (b *bench) slice(g *gateway, l load) (slice, error) {
 	if err != nil {
 		return fail(err)
 	}
+	// What the ledger has yet to write is work of this slice's calls.
+	if g.ledger {
+		if err := b.drain(g); err != nil {
+			return fail(err)
+		}
+	}
 	cpuAfter, err := cpuTime(g.cmd.Process.Pid)
 	if err != nil {
 		return fail(err)
@@ -221,9 +251,18 @@ func (b *bench) slice(g *gateway, l load) (slice, error) {
 // profiles keeps CPU and allocation profiles of bare and of weir under a part's
 // load, and returns the commands that show the difference.
 func (b *bench) profiles(p part) ([]string, error) {
+	gateways := b.gateways
+	if p.gateways != nil {
+		var err error
+		gateways, err = p.gateways(b)
+		defer gateways.stop()
+		if err != nil {
+			return nil, err
+		}
+	}
 	const seconds = 5
 	var cpu, allocs [2]string
-	for i, g := range []*gateway{b.gateways[bareOne], b.gateways[weirOne]} {
+	for i, g := range []*gateway{gateways[bareOne], gateways[weirOne]} {
 		l, err := p.load(b.up, g)
 		if err != nil {
 			return nil, err

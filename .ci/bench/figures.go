@@ -7,10 +7,11 @@ import (
 
 // part is one load and the figures read from it.
 type part struct {
-	name    string
-	what    string
-	load    func(*upstream, *gateway) (load, error) // nil: the part keeps profiles itself
-	measure func(*bench) ([]figure, error)
+	name     string
+	what     string
+	load     func(*upstream, *gateway) (load, error) // nil: the part keeps profiles itself
+	gateways func(*bench) (trio, error)              // starts its own; nil: it uses the run's
+	measure  func(*bench) ([]figure, error)
 }
 
 var parts = []part{
@@ -18,6 +19,7 @@ var parts = []part{
 	{name: "token1", what: "streamed tokens, one event a write", load: newLockstep(1), measure: measureTokens(1)},
 	{name: "token8", what: "streamed tokens, 8 events a write", load: newLockstep(8), measure: measureTokens(8)},
 	{name: "paced", what: "300 streams, an event every 20 ms each", load: newPaced, measure: measurePaced},
+	{name: "admission", what: "JSON calls with keys, limits and a ledger, over weir alone", load: newCalls, gateways: (*bench).admission, measure: measureAdmission},
 	{name: "memory", what: "memory of idle streams", measure: measureMemory},
 }
 

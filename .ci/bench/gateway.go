@@ -24,11 +24,20 @@ type gateway struct {
 	cmd   *exec.Cmd
 	log   string // file with its output
 	done  chan struct{}
+
+	ledger bool // it has one
 }
 
-// startGateway starts a gateway whose site has directive (may be "") before
-// reverse_proxy, on the given core ("" is any), and waits until it answers.
-func startGateway(ctx context.Context, binary, dir, name, directive, upstream, core string) (*gateway, error) {
+// site is what a gateway's configuration has beyond the least: lines of the
+// global block, and of the site before reverse_proxy. The zero value is bare Caddy.
+type site struct {
+	global, directive string
+	ledger            bool // a ledger is among the global lines
+}
+
+// startGateway starts a gateway with the given site, on the given core ("" is
+// any), and waits until it answers.
+func startGateway(ctx context.Context, binary, dir, name string, s site, upstream, core string) (*gateway, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
@@ -37,9 +46,9 @@ func startGateway(ctx context.Context, binary, dir, name, directive, upstream, c
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder for gateway %s: %w", name, err)
 	}
-	g := &gateway{name: name, addr: ports[0], admin: "http://" + ports[1], log: filepath.Join(home, "log"), done: make(chan struct{})}
-	config := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tauto_https off\n}\n\nhttp://%s {\n\t%s\n\treverse_proxy %s\n}\n",
-		ports[1], ports[0], directive, upstream)
+	g := &gateway{name: name, ledger: s.ledger, addr: ports[0], admin: "http://" + ports[1], log: filepath.Join(home, "log"), done: make(chan struct{})}
+	config := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tauto_https off\n%s}\n\nhttp://%s {\n\t%s\n\treverse_proxy %s\n}\n",
+		ports[1], s.global, ports[0], s.directive, upstream)
 	caddyfile := filepath.Join(home, "Caddyfile")
 	if err := os.WriteFile(caddyfile, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration of gateway %s: %w", name, err)

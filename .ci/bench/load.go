@@ -19,6 +19,9 @@ import (
 // run with an error.
 const ioLimit = 30 * time.Second
 
+// callerKey is the key that every call carries.
+const callerKey = "sk-bench-q7Lw2Zr9Xk4Tn8Vb"
+
 func requestBody(stream bool) string {
 	return `{"model":"bench","messages":[{"role":"system","content":"` + strings.Repeat("You answer briefly. ", 20) +
 		`"},{"role":"user","content":"` + strings.Repeat("How long is a piece of string? ", 16) + `"}],"max_tokens":256,"stream":` +
@@ -31,7 +34,7 @@ func request(host, id string) []byte {
 		extra = streamHeader + ": " + id + "\r\n"
 	}
 	return []byte("POST /v1/chat/completions HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: weir-bench\r\nContent-Type: application/json\r\n" +
-		"Authorization: Bearer sk-bench\r\nAccept-Encoding: identity\r\n" + extra + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+		"Authorization: Bearer " + callerKey + "\r\nAccept-Encoding: identity\r\n" + extra + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
 // client is one HTTP/1.1 connection to a gateway.

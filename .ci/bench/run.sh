@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what Weir costs beside bare Caddy; see main.go for the method and the flags.
 #
-#   bash .ci/bench/run.sh            all figures, about 6 minutes
+#   bash .ci/bench/run.sh            all figures, about 7 minutes
 #   bash .ci/bench/run.sh -short     a look, about 1 minute
 #   bash .ci/bench/run.sh -json      for programs
 #

@@ -162,6 +162,11 @@ func TestEveryPathFreesAndSettles(t *testing.T) {
 			r.Context().Value(leaveKey{}).(func())()
 			return context.Canceled
 		}, call.ClientGone, -1},
+		"gone before it was sent": {func(w http.ResponseWriter, r *http.Request) error {
+			r.Context().Value(leaveKey{}).(func())()
+			w.WriteHeader(499) // the proxy's note
+			return nil
+		}, call.ClientGone, 0},
 		"timeout upstream": {func(_ http.ResponseWriter, r *http.Request) error { sent(r); return context.DeadlineExceeded }, call.Timeout, -1},
 	} {
 		t.Run(name, func(t *testing.T) {

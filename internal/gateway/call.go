@@ -379,7 +379,8 @@ func (c *Call) count() {
 // answered is called when the final header goes to the client: the request
 // cannot be sent again any more, so what is held of it can go.
 func (c *Call) answered() {
-	if !c.instants.FirstByte.IsKnown() {
+	// The status of a client that left is the proxy's own note: no byte came.
+	if noted := c.tap.status == meter.StatusClientClosed && c.ctx.Err() != nil; !noted && !c.instants.FirstByte.IsKnown() {
 		c.instants.FirstByte = call.Lasting(c.since())
 	}
 	c.letGo(false)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/limit"
+	"github.com/weirgate/weir/internal/meter"
 	"github.com/weirgate/weir/internal/queue"
 	"github.com/weirgate/weir/internal/spend"
 )
@@ -50,7 +51,7 @@ func (c *Call) settle(rec *call.Record) {
 		}
 		c.learn(rec)
 	}
-	if !rec.Instants.Sent.IsKnown() && c.tap.status == 0 {
+	if !rec.Instants.Sent.IsKnown() && (c.tap.status == 0 || c.tap.status == meter.StatusClientClosed) {
 		e.ticket.Cancel() // it never got out whole, so nobody has worked on it
 		e.slot.Settle(queue.Tokens{})
 	} else {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package ledger
 
 import (
@@ -6,9 +8,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
+
+// cpuTime is what the process has used. On a machine that does other things it
+// tells more than the clock.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // BenchmarkCall is what one call pays: its start and its end. The committer
 // works beside it, and is what bounds a loop that does nothing else; alone is
@@ -26,37 +39,47 @@ func BenchmarkCall(b *testing.B) {
 	for _, alone := range []bool{true, false} {
 		open := func(b *testing.B) *Ledger {
 			d := new(faultyDisk)
+			l := open(b, Options{disk: d, MaxSpill: 16 << 30})
 			if alone {
 				d.reads = make(chan struct{})
-				b.Cleanup(func() { close(d.reads) })
+				b.Cleanup(func() {
+					l.interrupt() // what has come together need not be committed
+					close(d.reads)
+				})
 			}
-			return open(b, Options{disk: d, MaxSpill: 16 << 30})
+			return l
 		}
 		name := map[bool]string{true: "alone", false: "with committer"}[alone]
 		b.Run("start/"+name, func(b *testing.B) {
 			l := open(b)
 			b.ReportAllocs()
+			cpu := cpuTime()
 			for b.Loop() {
 				l.Start(s)
 			}
+			b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
 		})
 		b.Run("end/"+name, func(b *testing.B) {
 			l := open(b)
 			b.ReportAllocs()
+			cpu := cpuTime()
 			for b.Loop() {
 				l.End(rec) // the database has it after the first
 			}
+			b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
 		})
 		b.Run("both, 64 goroutines/"+name, func(b *testing.B) {
 			l := open(b)
 			b.ReportAllocs()
 			b.SetParallelism(32)
+			cpu := cpuTime()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					l.Start(s)
 					l.End(rec)
 				}
 			})
+			b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
@@ -72,7 +95,7 @@ func BenchmarkRows(b *testing.B) {
 			}
 			defer db.close()
 			r := rand.New(rand.NewPCG(1, 2))
-			group, n := make([]pending, size), 0
+			group, n, cpu := make([]pending, size), 0, time.Duration(0)
 			for b.Loop() {
 				b.StopTimer()
 				for i := range group {
@@ -81,11 +104,14 @@ func BenchmarkRows(b *testing.B) {
 					group[i].fields = appendRow(group[i].fields[:0], row, time.Now)
 				}
 				b.StartTimer()
+				cpu -= cpuTime()
 				if added, _, err := db.add(group); err != nil || added != size {
 					b.Fatal(added, err)
 				}
+				cpu += cpuTime()
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64(cpu)/float64(n), "cpu-ns/row")
 		})
 	}
 }

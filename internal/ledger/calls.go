@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -38,7 +39,11 @@ type Filter struct {
 // Time and key have indexes; a filter that picks few calls by anything else
 // looks through all rows of the period, seconds for millions.
 func (l *Ledger) Calls(ctx context.Context, f Filter) ([]*call.Record, error) {
-	return l.reader.Calls(ctx, f)
+	calls, err := l.reader.Calls(ctx, f)
+	if errors.Is(err, errNone) {
+		return nil, nil // no call has ended yet
+	}
+	return calls, err
 }
 
 // Calls is as Ledger.Calls.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,8 +11,14 @@ import (
 const (
 	// maxGroup is the most rows of one transaction.
 	maxGroup = 1000
-	// groupWait is how long the first row of a group waits for others.
+	// groupWait is how long the first row of a group waits for others, and
+	// longWait how long it may while many come: a transaction costs as much as
+	// some hundred rows, and the spill holds what waits. Only a loss of power, and
+	// readers, can tell the difference.
 	groupWait = 5 * time.Millisecond
+	longWait  = 100 * time.Millisecond
+	// manyRows in a group lengthen the wait, fewRows shorten it.
+	manyRows, fewRows = 8, 3
 	// forgetEvery is how often rows are looked for that are too old, and
 	// forgetFirst when for the first time, so that start-up stays quiet.
 	forgetEvery = time.Hour
@@ -39,6 +46,7 @@ type committer struct {
 	// Of the committer goroutine.
 	db   *database
 	tail tail
+	wait time.Duration // for a group to fill, from groupWait to longWait
 
 	mu       sync.Mutex
 	progress progress
@@ -110,7 +118,7 @@ func (c *committer) group() {
 	}
 	s.grouping = true
 	s.mu.Unlock()
-	t := time.NewTimer(groupWait)
+	t := time.NewTimer(c.wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -119,8 +127,14 @@ func (c *committer) group() {
 	case <-c.stop:
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.grouping = false
-	s.mu.Unlock()
+	switch rows := s.ends - s.endsRead; {
+	case rows >= manyRows:
+		c.wait = min(2*c.wait, longWait)
+	case rows <= fewRows:
+		c.wait = max(c.wait/2, groupWait)
+	}
 }
 
 // drain commits all there is.
@@ -217,6 +231,11 @@ func (c *committer) drop(err error) {
 	}
 	db := c.db
 	c.db = nil
+	if errors.Is(err, errGone) {
+		if err := db.setAside(); err != nil {
+			c.log.warn("database was replaced, and its log is still there", "move its -wal and -shm files away", "path", c.path, "error", err)
+		}
+	}
 	if err := db.close(); err != nil {
 		c.log.warn("database could not be closed", "it is opened again", "path", c.path, "error", err)
 	}

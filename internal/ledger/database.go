@@ -47,8 +47,12 @@ type database struct {
 	path string
 	conn *sqlite3.Conn
 	file os.FileInfo // of the file that is open
+	wal  os.FileInfo // of its write-ahead log, once there is one
 
 	insert, watermark, rollUp, advance, forget *sqlite3.Stmt
+
+	rows  uint64         // put so far
+	bound [colEnd]uint64 // the last of them that had the column; 0: the parameter is NULL
 }
 
 // openDatabase opens the ledger at path and brings its schema up to date; an
@@ -221,15 +225,23 @@ func (d *database) add(rows []pending) (added, refused int, err error) {
 
 // put adds one row with the given seq, unless its id and attempt are there.
 func (d *database) put(r pending, seq int64) (fresh bool, err error) {
-	if err := d.insert.ClearBindings(); err != nil {
-		return false, err
-	}
+	d.rows++
 	if err := d.bind(r.fields); err != nil {
 		return false, err
 	}
 	if r.crashed {
 		if err := d.bind(crashedFields); err != nil {
 			return false, err
+		}
+	}
+	for c := colID; c < colEnd; c++ {
+		// Rows are much alike: to clear what the last one had and this one lacks
+		// costs less than to clear all.
+		if at := d.bound[c]; at != 0 && at != d.rows {
+			if err := d.insert.BindNull(int(c)); err != nil {
+				return false, err
+			}
+			d.bound[c] = 0
 		}
 	}
 	if err := d.insert.BindInt64(int(colEnd), seq); err != nil {
@@ -261,6 +273,9 @@ func (d *database) bind(fields []byte) error {
 		if err != nil {
 			return err
 		}
+		if c.known(isText) {
+			d.bound[c] = d.rows
+		}
 	}
 	return nil
 }
@@ -283,7 +298,33 @@ func (d *database) present() error {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, d.file) {
 		return errGone
 	}
+	if d.wal == nil && err == nil {
+		if info, err := os.Stat(d.path + "-wal"); err == nil {
+			d.wal = info
+		}
+	}
 	return err
+}
+
+// setAside moves the write-ahead log of a database that is gone out of the way.
+// SQLite would else apply it to the file that has taken its place, and spoil it.
+// A log that is not the one that this connection wrote came with the new file.
+func (d *database) setAside() error {
+	wal := d.path + "-wal"
+	now, err := os.Stat(wal)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (d.wal == nil || !os.SameFile(now, d.wal)) {
+		return nil
+	}
+	if err == nil {
+		err = os.Rename(wal, wal+".replaced")
+	}
+	if err != nil {
+		return fmt.Errorf("set the log of the replaced database aside: %w", err)
+	}
+	if err := os.Remove(d.path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the index of the replaced database's log: %w", err)
+	}
+	return nil
 }
 
 func (d *database) close() error { return closeConn(d.conn) }
@@ -321,7 +362,10 @@ func textOf(conn *sqlite3.Conn, sql string) (string, error) {
 	}
 	defer stmt.Close()
 	if !stmt.Step() {
-		return "", errors.Join(errors.New("no answer to "+sql), stmt.Err())
+		if err := stmt.Err(); err != nil {
+			return "", fmt.Errorf("%s: %w", sql, err)
+		}
+		return "", errors.New("no answer to " + sql)
 	}
 	return stmt.ColumnText(0), nil
 }
@@ -337,11 +381,11 @@ func explain(path string, err error) error {
 	case errors.Is(err, sqlite3.FULL):
 		hint = "the disk is full: make room"
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
-		hint = "it is damaged or no SQLite file: move it away and a new one is made, or put a backup in its place"
+		hint = "it is damaged or no SQLite file: move it away and a new one is made, or put a backup in its place, without a -wal and a -shm file of the old one beside it"
 	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, fs.ErrNotExist):
 		hint = "it cannot be opened: check that its directory exists and may be written to"
 	case errors.Is(err, sqlite3.IOERR):
-		hint = "the disk reports errors: look into the system's log"
+		hint = "the disk is full or reports errors: check its space, then the system's log"
 	}
 	if hint == "" {
 		return fmt.Errorf("ledger %s: %w", path, err)

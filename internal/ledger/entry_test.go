@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
@@ -176,25 +177,30 @@ func TestDamagedSpill(t *testing.T) {
 	}
 }
 
-// TestSpillRemovedUnderneath: what is gone is counted, and calls go on.
-func TestSpillRemovedUnderneath(t *testing.T) {
-	d := &faultyDisk{reads: make(chan struct{})}
-	l := open(t, Options{disk: d})
-	l.End(ended("seen"))
-	files, _ := filepath.Glob(l.spill.dir + "/*.spill")
-	for _, name := range files {
-		if err := os.Truncate(name, 10); err != nil {
+// TestTruncatedUnderneath: what is gone is counted, not waited for, and calls go on.
+func TestTruncatedUnderneath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &faultyDisk{reads: make(chan struct{})}
+		l := open(t, Options{disk: d})
+		l.End(ended("lost"))
+		files, err := filepath.Glob(l.spill.dir + "/*.spill")
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		if err := os.Truncate(files[0], 10); err != nil {
 			t.Fatal(err)
 		}
-	}
-	close(d.reads)
-	flush(t, l)
-	if st := l.State(); st.Damaged == 0 || st.Pending < 0 {
-		t.Errorf("%+v", st)
-	}
-	l.End(ended("after"))
-	flush(t, l)
-	if got := rows(t, l); got["after"] == nil {
-		t.Error("a row after the damage is lost")
-	}
+		close(d.reads)
+		flush(t, l)
+		synctest.Wait()
+		if st := l.State(); st.Damaged == 0 || st.Pending != 0 || st.Lag != 0 {
+			t.Errorf("%+v", st)
+		}
+		l.End(ended("after"))
+		flush(t, l)
+		if got := rows(t, l); len(got) != 1 || got["after"] == nil {
+			t.Errorf("%v", got)
+		}
+		l.Close(soon(t))
+	})
 }

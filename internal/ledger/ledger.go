@@ -93,7 +93,7 @@ func Open(o Options) (*Ledger, error) {
 		reader: newReader(o.Path),
 		committer: &committer{
 			spill: s, path: o.Path, retention: o.Retention, now: o.Now, log: log, ctx: ctx,
-			stop: make(chan struct{}), ended: make(chan struct{}), hurry: make(chan struct{}, 1),
+			wait: groupWait, stop: make(chan struct{}), ended: make(chan struct{}), hurry: make(chan struct{}, 1),
 			tail: tail{open: make(map[callKey]place), carried: make(map[uint64]bool)},
 		},
 	}
@@ -108,6 +108,9 @@ func Open(o Options) (*Ledger, error) {
 	}
 	return l, nil
 }
+
+// Validate tells what Open would find wrong with the options.
+func (o Options) Validate() error { return o.complete() }
 
 func (o *Options) complete() error {
 	if o.Path == "" {
@@ -178,7 +181,7 @@ func (l *Ledger) Start(s *Start) error {
 
 // End records how a call ended, whether it had a Start or not. It never fails
 // the call: what could not be recorded is counted in the State. When it
-// returns, the row is in the spill, and within about groupWait in the database.
+// returns, the row is in the spill, and within about groupWait in the database, or longWait while many calls end.
 // A second end of the same id changes nothing. rec must be complete; its tokens
 // without a UsageSource are left out, and estimates stand in for them.
 func (l *Ledger) End(rec *call.Record) {

@@ -27,6 +27,8 @@ type Reader struct {
 	closed bool
 }
 
+var errNone = errors.New("no ledger")
+
 // connection is one read-only connection, and the file that it has open.
 type connection struct {
 	conn *sqlite3.Conn
@@ -74,7 +76,7 @@ func (r *Reader) take(ctx context.Context) (*connection, error) {
 func (r *Reader) connect(ctx context.Context) (*connection, error) {
 	info, err := os.Stat(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no ledger at %s: name the database that the gateway's \"ledger sqlite\" names", r.path)
+		return nil, fmt.Errorf("%w at %s: name the database that the gateway's \"ledger sqlite\" names; it is made with the first call", errNone, r.path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)

@@ -304,7 +304,9 @@ func notify(ch chan struct{}) {
 }
 
 // next returns where the reader at p goes on, and up to where that segment may
-// be read; false when there is nothing more. old tells whose segment it is.
+// be read; false when there is nothing more. old tells whose segment it is. All
+// before p must be in the database: when nothing more is there, no end is
+// awaited, be it that some were lost where the spill was damaged.
 func (s *spill) next(p position) (at position, limit int64, old, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,6 +321,7 @@ func (s *spill) next(p position) (at position, limit int64, old, ok bool) {
 			return p, g.size, g.old, true
 		}
 	}
+	s.read(s.ends - s.endsRead)
 	return p, 0, false, false
 }
 

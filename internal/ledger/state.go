@@ -42,7 +42,8 @@ type State struct {
 
 	SpillBytes int64 `json:"spill_bytes"` // on the disk, and waiting for it
 	Pending    int64 `json:"pending"`     // ends of this process that the database lacks
-	// Lag is how long the oldest of them has waited, at most; 0 without any.
+	// Lag is how long the oldest of them that is in the spill has waited, at
+	// most; 0 without any.
 	Lag time.Duration `json:"lag_ns"`
 	// Replaying is whether segments of earlier processes are left.
 	Replaying bool `json:"replaying"`
@@ -67,7 +68,7 @@ func (l *Ledger) State() State {
 	s.mu.Lock()
 	st.Uncovered, st.Dropped = s.uncovered, s.dropped
 	st.SpillBytes = s.bytes + int64(len(s.inflight.buf)+len(s.current.buf))
-	st.Pending = s.ends - s.endsRead
+	st.Pending = s.ends + s.inflight.ends + s.current.ends - s.endsRead
 	if !s.oldest.at.IsZero() {
 		st.Lag = now.Sub(s.oldest.at)
 	}

@@ -17,7 +17,13 @@ import (
 // key, model, class and upstream. A query without groupings has one row, of
 // zeros when there were no calls. What was recorded within the last few
 // milliseconds may be missing; State tells the lag.
-func (l *Ledger) Usage(ctx context.Context, q Query) ([]Usage, error) { return l.reader.Usage(ctx, q) }
+func (l *Ledger) Usage(ctx context.Context, q Query) ([]Usage, error) {
+	rows, err := l.reader.Usage(ctx, q)
+	if errors.Is(err, errNone) {
+		return nil, nil // no call has ended yet
+	}
+	return rows, err
+}
 
 // Usage is as Ledger.Usage.
 func (r *Reader) Usage(ctx context.Context, q Query) ([]Usage, error) {
@@ -40,11 +46,15 @@ func (r *Reader) usage(ctx context.Context, q Query) ([]Usage, error) {
 	var all []Usage
 	switch {
 	case !some:
-	case period == "" || period == ByHour:
-		all, err = r.sum(ctx, &q, period == ByHour, from, until, time.Time{})
+	case period == "":
+		all, err = r.sum(ctx, &q, 0, from, until, time.Time{})
+	case period == ByHour:
+		all, err = r.sum(ctx, &q, hour, from, until, time.Time{})
+	case period == ByDay && q.zone() == time.UTC:
+		all, err = r.sum(ctx, &q, day, from, until, time.Time{})
 	default:
 		for _, b := range buckets(from, until, q.zone(), period) {
-			rows, err := r.sum(ctx, &q, false, b.from, b.until, b.label)
+			rows, err := r.sum(ctx, &q, 0, b.from, b.until, b.label)
 			if err != nil {
 				return nil, err
 			}
@@ -118,10 +128,11 @@ func (r *Reader) hours(ctx context.Context, q *Query) (from, until int64, some b
 	return from, until, from < until, nil
 }
 
-// sum adds up the hours from … until by the query's groupings, time apart
-// except for hours.
-func (r *Reader) sum(ctx context.Context, q *Query, byHour bool, from, until int64, label time.Time) ([]Usage, error) {
-	sql, args := sumSQL(q, byHour, from, until)
+// sum adds up the hours from … until by the query's groupings; for time, by
+// units of so many seconds, an hour or a UTC day, or not at all if unit is 0:
+// then rows have the label.
+func (r *Reader) sum(ctx context.Context, q *Query, unit, from, until int64, label time.Time) ([]Usage, error) {
+	sql, args := sumSQL(q, unit, from, until)
 	var all []Usage
 	err := r.query(ctx, sql, args, func(row *sqlite3.Stmt) {
 		u := Usage{From: label}
@@ -132,7 +143,7 @@ func (r *Reader) sum(ctx context.Context, q *Query, byHour bool, from, until int
 				at++
 			}
 		}
-		if byHour {
+		if unit != 0 {
 			u.From = time.Unix(row.ColumnInt64(at), 0).In(q.zone())
 			at++
 		}
@@ -145,24 +156,25 @@ func (r *Reader) sum(ctx context.Context, q *Query, byHour bool, from, until int
 // sumSQL returns the query of sum. Whole UTC days within the time come from the
 // sums by day, unless hours are asked for; what is left at both ends from those
 // by hour.
-func sumSQL(q *Query, byHour bool, from, until int64) (string, []any) {
+func sumSQL(q *Query, unit, from, until int64) (string, []any) {
 	var groups []string
 	for _, g := range q.By {
 		if g != ByHour && g != ByDay && g != ByMonth {
 			groups = append(groups, string(g)) // one of four names, by check
 		}
 	}
-	if byHour {
-		groups = append(groups, "hour")
+	of := slices.Clone(groups)
+	if unit != 0 {
+		groups = append(groups, "start")
 	}
-	groups = append(groups, "provenance")
-	what, of := slices.Clone(groups), slices.Clone(groups)
+	groups, of = append(groups, "provenance"), append(of, "provenance")
+	what := slices.Clone(groups)
 	for _, s := range sums {
 		what = append(what, "sum("+s.name+")")
 		of = append(of, s.name)
 	}
 	firstDay, lastDay := from+(day-from%day)%day, until-until%day
-	if byHour || firstDay >= lastDay {
+	if unit == hour || firstDay >= lastDay {
 		firstDay, lastDay = until, until
 	}
 	var args []any
@@ -185,7 +197,11 @@ func sumSQL(q *Query, byHour bool, from, until int64) (string, []any) {
 		narrow += ")"
 	}
 	part := func(table, column string, from, until int64) string {
-		return fmt.Sprintf("SELECT %s FROM %s WHERE %s >= %d AND %s < %d%s", strings.Join(of, ", "), table, column, from, column, until, narrow)
+		start := column
+		if unit == day {
+			start += " / 86400 * 86400"
+		}
+		return fmt.Sprintf("SELECT %s AS start, %s FROM %s WHERE %s >= %d AND %s < %d%s", start, strings.Join(of, ", "), table, column, from, column, until, narrow)
 	}
 	parts := part("usage_hours", "hour", from, firstDay)
 	if firstDay < lastDay {

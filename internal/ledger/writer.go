@@ -143,7 +143,8 @@ func (s *spill) put() bool {
 			if s.tripped && took < s.breaker {
 				s.untrip()
 			}
-			slow := s.tripped
+			// What has gathered meanwhile is the better probe.
+			slow := s.tripped && len(s.current.buf) == 0
 			s.mu.Unlock()
 			return !slow || s.probe()
 		}
