@@ -213,7 +213,7 @@ type budgetView struct {
 	Money      string     `json:"money,omitempty"`
 	MoneyLimit string     `json:"money_limit,omitempty"`
 	Unpriced   int64      `json:"unpriced_tokens,omitempty"`
-	Used       float64    `json:"used"`
+	Share      float64    `json:"used_share"` // 1 is all of it
 	Warn       bool       `json:"warn"`
 	Exceeded   bool       `json:"exceeded"`
 	Resets     time.Time  `json:"resets"`
@@ -221,7 +221,7 @@ type budgetView struct {
 
 func budgetOf(b *spend.State) *budgetView {
 	v := &budgetView{Seeded: b.Seeded, Tokens: b.Tokens, TokenLimit: b.TokenLimit, Unpriced: b.UnpricedTokens,
-		Used: b.Fraction, Warn: b.Warn, Exceeded: b.Exceeded, Resets: b.Resets}
+		Share: b.Fraction, Warn: b.Warn, Exceeded: b.Exceeded, Resets: b.Resets}
 	if !b.MoneyLimit.IsZero() {
 		v.Money, v.MoneyLimit = b.Money.String(), b.MoneyLimit.String()
 	}

@@ -119,6 +119,7 @@ func (a *App) Start() error {
 	if err := a.begin(); err != nil {
 		return err
 	}
+	a.announce()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	if a.keys != nil {
@@ -129,6 +130,7 @@ func (a *App) Start() error {
 					return
 				}
 				a.log.Info("keys were read anew", zap.Int("keys", a.keys.State().Keys))
+				a.warnOfBudgets()
 				a.seed(ctx)
 			})
 		})
@@ -149,6 +151,39 @@ func (a *App) Start() error {
 	a.background.Go(func() { a.takeOver(ctx) })
 	a.background.Go(func() { a.keepEstimates(ctx) })
 	return nil
+}
+
+// announce says once what is in force, so that whoever reads the log knows.
+func (a *App) announce() {
+	fields := make([]zap.Field, 0, 4)
+	if a.keys != nil {
+		fields = append(fields, zap.String("keys_file", a.Keys.File), zap.Int("keys", a.keys.State().Keys))
+	}
+	if a.Ledger != nil {
+		fields = append(fields, zap.String("ledger", a.Ledger.Path))
+	}
+	for name, w := range a.wanted {
+		if w.limited {
+			fields = append(fields, zap.String("pool_"+name, fmt.Sprintf("%d limits, mode %s", len(w.policy.Rules), w.policy.Mode)))
+		}
+	}
+	if len(fields) > 0 {
+		a.log.Info("in force", fields...)
+	}
+	a.warnOfBudgets()
+}
+
+// warnOfBudgets tells of budgets in money that can never run out.
+func (a *App) warnOfBudgets() {
+	if a.keys == nil || a.prices != nil {
+		return
+	}
+	for _, k := range a.keys.All() {
+		if k.Budget != nil && k.Budget.Money > 0 {
+			a.log.Warn("a key has a budget in money, and there are no prices, so it never runs out; add the global option: weir { prices prices.json }",
+				zap.String("key", k.Alias))
+		}
+	}
 }
 
 // begin makes the rooms what this configuration says. The first call may come

@@ -542,10 +542,10 @@ func TestBudgets(t *testing.T) {
 	for i, want := range []budgetView{{Tokens: 9}, {Tokens: 18, Warn: true}, {Tokens: 27, Warn: true, Exceeded: true}} {
 		spendOne("tokens", i)
 		b := budget("tokens")
-		if b.Tokens != want.Tokens || b.Warn != want.Warn || b.Exceeded != want.Exceeded || b.TokenLimit.Or(0) != 20 || b.Used != float64(want.Tokens)/20 || !b.Resets.After(time.Now()) {
+		if b.Tokens != want.Tokens || b.Warn != want.Warn || b.Exceeded != want.Exceeded || b.TokenLimit.Or(0) != 20 || b.Share != float64(want.Tokens)/20 || !b.Resets.After(time.Now()) {
 			t.Errorf("after call %d: %+v", i, b)
 		}
-		if n := run.metrics().sum("weir_budget_used_ratio", `subject="tokens"`); n != b.Used {
+		if n := run.metrics().sum("weir_budget_used_ratio", `subject="tokens"`); n != b.Share {
 			t.Errorf("the metric says %v", n)
 		}
 	}

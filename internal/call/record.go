@@ -35,7 +35,7 @@ type Identity struct {
 	Bench bool `json:"bench,omitempty"`
 	// ClientRetries is how often the client says it has sent this call before
 	// (header X-Stainless-Retry-Count).
-	ClientRetries int `json:"client_retries,omitempty"`
+	ClientRetries int    `json:"client_retries,omitempty"`
 	Dialect       string `json:"dialect"`
 	Path          string `json:"path"`
 	// Stream is whether the answer came as a stream or, without an answer,

@@ -154,13 +154,18 @@ func (c *Call) admit() *refusal {
 			return r
 		}
 	}
-	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil {
-		if s := a.Budgets.Check(e.caller, now); s.Exceeded {
+	mode := limit.Enforce
+	if a.Limits != nil {
+		mode = a.Limits.Mode()
+	}
+	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil && mode != limit.Off {
+		if s := a.Budgets.Check(e.caller, now); s.Exceeded && mode == limit.Enforce {
 			return budgetRefusal(e.caller.Alias, &s)
+		} else if s.Exceeded {
+			e.facts.WouldRefuse = byBudget
 		}
 	}
 	c.expect()
-	enforced := true
 	if a.Limits != nil {
 		e.asked = limit.Request{Key: c.identity.Key, Model: c.wants.Model, Input: e.input, Output: e.output, Clamp: e.guessed}
 		if e.caller != nil && !e.caller.Limits.IsZero() {
@@ -170,16 +175,15 @@ func (c *Call) admit() *refusal {
 		if r := a.Limits.Admit(&e.asked, &e.ticket); r != nil {
 			return limitRefusal(r)
 		}
-		if r := e.ticket.WouldRefuse(); r != nil {
+		if r := e.ticket.WouldRefuse(); r != nil && e.facts.WouldRefuse == "" {
 			e.facts.WouldRefuse = r.Wall()
 		}
 		if in, out := e.ticket.Reserved(); in.IsKnown() || out.IsKnown() {
 			e.facts.Reserved = in.Plus(out)
 			e.output = out.Or(e.output) // after clamping
 		}
-		enforced = a.Limits.Mode() == limit.Enforce
 	}
-	if a.Queue != nil && enforced {
+	if a.Queue != nil && mode == limit.Enforce {
 		if r := c.wait(now); r != nil || e.left {
 			e.ticket.Cancel()
 			return r

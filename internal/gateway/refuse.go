@@ -60,7 +60,7 @@ func pathRefusal() *refusal {
 }
 
 func modelRefusal(alias, model string) *refusal {
-	message := fmt.Sprintf("key %s may not use the model %q; its models are set where its key is kept", alias, model)
+	message := fmt.Sprintf("key %s may not use the model %q; ask whoever gave it to you which it may", alias, model)
 	if model == "" {
 		message = fmt.Sprintf("key %s may use certain models only, and the request does not say which it wants, or cannot be read to its end: "+
 			"send plain JSON with one model", alias)
@@ -71,8 +71,17 @@ func modelRefusal(alias, model string) *refusal {
 func budgetRefusal(alias string, s *spend.State) *refusal {
 	return &refusal{Refusal: dialect.Refusal{
 		Status: http.StatusTooManyRequests, Code: "insufficient_quota", Type: "insufficient_quota",
-		Message: fmt.Sprintf("key %s has spent its budget; the next period begins at %s", alias, s.Resets.Format(time.RFC3339)),
+		Message: fmt.Sprintf("key %s has spent its budget%s; the next period begins at %s, or ask for a larger one",
+			alias, spent(s), s.Resets.Format(time.RFC3339)),
 	}, by: byBudget, final: true}
+}
+
+// spent tells how much of a budget is spent, as far as that is said in tokens.
+func spent(s *spend.State) string {
+	if limit, known := s.TokenLimit.Get(); known && s.Tokens >= limit {
+		return fmt.Sprintf(" of %d tokens, and used %d", limit, s.Tokens)
+	}
+	return ""
 }
 
 // limitRefusal says which limit, what is used of it, what was asked for, and
@@ -111,8 +120,20 @@ func limitRefusal(r *limit.Refusal) *refusal {
 
 func queueRefusal(r *queue.Rejection) *refusal {
 	return &refusal{Refusal: dialect.Refusal{Status: http.StatusServiceUnavailable, Code: "overloaded",
-		Message: "the service is at its capacity (" + r.Reason.String() + "); try again in " + r.RetryAfter.Round(time.Second).String()},
+		Message: queueWords[r.Reason] + "; try again in " + r.RetryAfter.Round(time.Second).String()},
 		by: "queue " + r.Reason.String(), retry: r.RetryAfter}
+}
+
+// queueWords say to a client why the queue refused it.
+var queueWords = map[queue.Reason]string{
+	queue.Full:      "the service is at its capacity, and as many calls wait as may",
+	queue.FullClass: "the service is at its capacity, and as many calls of this class wait as may",
+	queue.FullKey:   "as many calls of this key wait already as one key may have",
+	queue.FullBytes: "the service is at its capacity, and the calls that wait hold as much memory as they may",
+	queue.Waited:    "no place became free for this call in time",
+	queue.ShedDoor:  "the service is so busy that the answer would begin too late",
+	queue.ShedPop:   "the service was so busy that the answer would have begun too late",
+	queue.Closed:    "the service is stopping",
 }
 
 func timeRefusal() *refusal {

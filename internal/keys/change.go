@@ -52,7 +52,9 @@ func (f *File) Add(e Entry, key string, now time.Time) error {
 	if err := checkAlias(e.Alias); err != nil {
 		return err
 	}
-	if f.index(e.Alias) >= 0 {
+	if i := f.index(e.Alias); i >= 0 && !f.Keys[i].Revoked.IsZero() {
+		return fmt.Errorf("the key named %q was revoked and stays so; give the new one another alias", e.Alias)
+	} else if i >= 0 {
 		return fmt.Errorf("there is a key named %q already; give the new one another alias, or give %[1]s a new key with: weir keys rotate %[1]s", e.Alias)
 	}
 	hash, err := newHash(key, now)

@@ -49,7 +49,8 @@ CREATE TABLE calls (
 	usage_source TEXT NOT NULL,            -- reported, timings, counted, partial; none: nothing was reported
 	-- What the gateway expected. Estimates never stand in the columns above.
 	estimated_input_tokens INTEGER,
-	estimated_output_tokens INTEGER,       -- of a stream that broke off: of what had come
+	estimated_output_tokens INTEGER,       -- of a stream that broke off: of what had come; of a crashed call: what such calls
+	                                       -- usually write, since what came is not known
 	reserved_tokens INTEGER,               -- taken from the limits at admission
 	refused_by TEXT,                       -- the limit that refused the call
 	would_refuse TEXT,                     -- the limit that would have, in mode shadow

@@ -271,6 +271,14 @@ func (c *committer) settle() error {
 	}
 	t.at = t.reach
 	if t.orphans && len(t.open) == 0 {
+		if !t.replayed {
+			c.mu.Lock()
+			p := c.progress
+			c.mu.Unlock()
+			if p.replayed > 0 {
+				c.log.info("calls of an earlier process were taken from the spill", "rows", p.replayed, "crashed", p.crashed)
+			}
+		}
 		t.replayed, t.moved = true, true
 	}
 	s.mu.Lock()
