@@ -578,7 +578,7 @@ func TestPathsWithDialect(t *testing.T) {
 // TestBudget: what a key has spent is refused as OpenAI's clients know it, and
 // they are told not to try again.
 func TestBudget(t *testing.T) {
-	h := newHouse(t, limit.Policy{}, queue.Config{})
+	h := newHouse(t, limit.Policy{Mode: limit.Enforce}, queue.Config{})
 	a := h.options.Admission
 	a.Keys = withKey(t, keys.Entry{Alias: "team-a", Budget: budgetOf(t, `{"tokens":"15","per":"day"}`)}, aKey)
 	a.Budgets = spend.NewBudgets(func() *spend.Prices { return nil })
@@ -595,6 +595,11 @@ func TestBudget(t *testing.T) {
 	if w, rec := ask(); w.Code != 200 || rec.Outcome != call.Completed {
 		t.Fatalf("the first call: %d, %s", w.Code, rec.Outcome)
 	}
+	h.limits.SetOverride(true)
+	if w, rec := ask(); w.Code != 200 || rec.WouldRefuse != "budget" {
+		t.Errorf("only measured, a spent budget answers %d, would refuse by %q", w.Code, rec.WouldRefuse)
+	}
+	h.limits.SetOverride(false)
 	w, rec := ask()
 	var answer struct {
 		Error struct{ Code, Type, Message string }
