@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -231,15 +232,30 @@ func checkpoint(r *http.Request) gateway.Restorer {
 type noneMatched map[string]struct{}
 
 // Restore implements gateway.Restorer.
-func (groups noneMatched) Restore() { clear(groups) }
+func (groups noneMatched) Restore(ctx context.Context) context.Context {
+	clear(groups)
+	return ownVars(ctx)
+}
 
 // someMatched is a request's groups, and those that had matched.
 type someMatched struct{ groups, matched map[string]struct{} }
 
 // Restore implements gateway.Restorer.
-func (s someMatched) Restore() {
+func (s someMatched) Restore(ctx context.Context) context.Context {
 	clear(s.groups)
 	maps.Copy(s.groups, s.matched)
+	return ownVars(ctx)
+}
+
+// ownVars returns a context with a copy of the request's variables. Caddy keeps
+// them in a map without a lock, and a connection that the first run began to dial
+// still reads it when the second run writes.
+func ownVars(ctx context.Context) context.Context {
+	vars, ok := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, caddyhttp.VarsCtxKey, maps.Clone(vars))
 }
 
 // Interface guards

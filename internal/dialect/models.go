@@ -31,6 +31,7 @@ func ModelsNamed(path, contentType string, body []byte) ([]string, error) {
 	if boundary := formBoundary(contentType); boundary != "" {
 		return all.form(boundary, body)
 	}
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // many servers do not mind it
 	var scan jsonscan.Scanner
 	scan.Reset(modelShape)
 	scan.Write(body, &all)
@@ -51,13 +52,21 @@ func (m *modelNames) Value(v jsonscan.Value) {
 
 // form reads the fields of a form.
 func (m modelNames) form(boundary string, body []byte) ([]string, error) {
+	// A server that goes by the bytes and not by the type would read something
+	// else, and one that is less strict a form that is not whole.
+	if !bytes.HasPrefix(body, []byte("--"+boundary)) || !bytes.Contains(body, []byte("\n--"+boundary+"--")) {
+		return m, errNotRead
+	}
 	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
 		part, err := r.NextRawPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // wrapped it is an early end
 			return m, nil
 		}
 		if err != nil {
 			return m, fmt.Errorf("%w: %w", errNotRead, err)
+		}
+		if part.FormName() == "" {
+			return m, errNotRead // a name that others may find in it
 		}
 		if !strings.EqualFold(part.FormName(), "model") {
 			continue

@@ -24,9 +24,12 @@ func TestModelsNamed(t *testing.T) {
 		{"/v1/chat/completions", "", `{"model":"a",]"model":"b"}`, []string{"a"}, false},
 		{"/v1/chat/completions", "", `{"model":"a"`, []string{"a"}, false},
 		{"/v1/chat/completions", "", `{"model":"a"}{"model":"b"}`, []string{"a"}, false},
+		{"/v1/chat/completions", "", "\ufeff{\"model\":\"a\"}", []string{"a"}, true},
 		{"/v1/chat/completions", "", ``, nil, false},
 		{"/v1/audio/transcriptions", form, part("model", "a") + part("file", "x") + part("Model", "b") + "--b--\r\n", []string{"a", "b"}, true},
-		{"/v1/audio/transcriptions", form, part("model", "a") + "--b\r\nContent-", []string{"a"}, false},
+		{"/v1/audio/transcriptions", form, part("model", "a") + "--b\r\nContent-", nil, false},
+		{"/openai/deployments/small/chat/completions", form, `{"model":"big"}`, []string{"small"}, false},
+		{"/v1/audio/transcriptions", form, "--b\r\nContent-Disposition: form-data; name=\"model\"; x=a b\r\n\r\nbig\r\n--b--\r\n", nil, false},
 	} {
 		got, err := ModelsNamed(c.path, c.kind, []byte(c.body))
 		if !slices.Equal(got, c.want) || (err == nil) != c.whole {

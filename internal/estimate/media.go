@@ -36,7 +36,7 @@ func (k *keyText) name() keyName {
 		return sourceKey
 	case "url":
 		return urlKey
-	case "image_url", "audio_url", "video_url", "file_url", "file_uri", "fileUri":
+	case "image_url", "audio_url", "video_url", "file_url", "file_uri", "fileUri", "file_data", "fileData", "image_data":
 		return mediumKey
 	}
 	return anyKey
@@ -71,15 +71,19 @@ const (
 	endOfHeader = ';'<<56 | 'b'<<48 | 'a'<<40 | 's'<<32 | 'e'<<24 | '6'<<16 | '4'<<8 | ','
 )
 
-// possible tells what the value of the key can be.
+// possible tells what the value of the key can be. Under a key that does not hold
+// media, a data URL is text to an engine, and counts as such: a prompt must not
+// hide behind one.
 func possible(name, parent keyName) forms {
 	switch {
 	case name == dataKey:
 		return dataURL | bareBase64
 	case name == mediumKey, name == urlKey && (parent == mediumKey || parent == sourceKey):
 		return dataURL | address
+	case name == urlKey, name == sourceKey:
+		return dataURL
 	}
-	return dataURL
+	return 0
 }
 
 // settle looks at the next piece of an unsettled string and returns what of it
@@ -88,7 +92,7 @@ func (s *Scanner) settle(p []byte) []byte {
 	b := &s.probe
 	if !b.begun && len(p) > 0 {
 		b.begun = true
-		if b.left == dataURL && p[0] != 'd' { // the common case
+		if b.left == 0 || b.left == dataURL && p[0] != 'd' { // the common case
 			s.kind = plainText
 			return p
 		}

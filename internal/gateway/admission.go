@@ -72,6 +72,7 @@ type entry struct {
 	input    int64 // expected, as input below
 	output   int64 // expected, summed over choices
 	guessed  bool  // the client has not bounded its output
+	seen     bool  // the body could be read, and input was predicted from it
 	asked    limit.Request
 	weighed  bool // asked is what the limits were asked
 	ticket   limit.Ticket
@@ -167,7 +168,7 @@ func (c *Call) admit() *refusal {
 	}
 	c.expect()
 	if a.Limits != nil {
-		e.asked = limit.Request{Key: c.identity.Key, Model: c.wants.Model, Input: e.input, Output: e.output, Clamp: e.guessed}
+		e.asked = limit.Request{Key: c.identity.Key, Model: c.modelAsked(), Input: e.input, Output: e.output, Clamp: e.guessed}
 		if e.caller != nil && !e.caller.Limits.IsZero() {
 			e.asked.KeyLimits = &e.caller.Limits
 		}
@@ -203,6 +204,9 @@ func (c *Call) admit() *refusal {
 // name that an upstream may take for the model's is one of them.
 func (c *Call) askedModels() *refusal {
 	k, h := c.entry.caller, c.request.Header
+	if c.body.over == call.BodyBudget {
+		return busyRefusal()
+	}
 	var names []string
 	err := errNotSeen
 	if encoding := first(h, "Content-Encoding"); c.body.complete() && (encoding == "" || encoding == "identity") {
@@ -226,13 +230,17 @@ func (c *Call) expect() {
 	a, e := c.options.Admission, c.entry
 	if a.Estimates != nil {
 		e.features = e.scanner.Features()
-		if len(c.degraded) == 0 && e.features.Known() {
+		if e.seen = len(c.degraded) == 0 && e.features.Known(); e.seen {
 			e.input = a.Estimates.Predict(c.wants.Model, c.identity.Key, &e.features)
 			e.facts.EstimatedInput = call.Known(e.input)
 		}
 	}
 	if !c.dialect.WritesTokens() {
 		return
+	}
+	if !e.seen {
+		e.input = max(c.request.ContentLength, int64(len(c.body.held))) / unseenBytes
+		e.facts.EstimatedInput = call.Known(e.input)
 	}
 	each := int64(DefaultOutput)
 	if a.DefaultOutput > 0 {
@@ -254,6 +262,22 @@ func (c *Call) expect() {
 	} else {
 		e.output = each * choices
 	}
+}
+
+// unseenBytes of a body that could not be read count as one token: the coarse
+// rule of the trade, so that no prompt is free for being hard to read.
+const unseenBytes = 4
+
+// modelAsked is the model that limits count the call for. Some servers do not mind
+// the case of the body's keys.
+func (c *Call) modelAsked() string {
+	if c.wants.Model != "" || !c.body.complete() {
+		return c.wants.Model
+	}
+	if names, _ := dialect.ModelsNamed(c.request.URL.Path, first(c.request.Header, "Content-Type"), c.body.held); len(names) > 0 {
+		return names[len(names)-1]
+	}
+	return ""
 }
 
 // wait enters the queue.

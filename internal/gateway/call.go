@@ -12,6 +12,7 @@ import (
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/keys"
+	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/meter"
 	"github.com/weirgate/weir/internal/telemetry"
 )
@@ -48,7 +49,11 @@ type Surroundings struct {
 }
 
 // Restorer brings back a state that it remembers.
-type Restorer interface{ Restore() }
+type Restorer interface {
+	// Restore returns the context for the second run, made from that of the first.
+	// What the first may still be using on other goroutines must not be in it.
+	Restore(context.Context) context.Context
+}
 
 // Call is one inference call on its way through the gateway.
 type Call struct {
@@ -86,6 +91,7 @@ type Call struct {
 	replayed   bool
 	entry      *entry // nil without an Admission
 	stall      stallGuard
+	upload     *upload // nil unless the body is sent on while it comes
 	// refusedBytes is the length of the body that a refusal was answered with.
 	refusedBytes int
 	attempts     int  // of runs that have returned
@@ -146,7 +152,9 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 	key := keys.FromRequest(r.Header, r.URL.RawQuery)
 	if options.Admission != nil {
 		c.enter(key)
-		c.stall.after = options.Admission.ReaderTimeout
+		if a := options.Admission; a.Limits == nil || a.Limits.Mode() == limit.Enforce {
+			c.stall.after = a.ReaderTimeout
+		}
 	} else {
 		c.identity.Key = g.keyID(key)
 	}
@@ -200,6 +208,7 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 		}
 	}
 	c.instants.Admitted = call.Lasting(c.since())
+	c.watchUpload()
 	c.meter = meter.New(c.dialect, &c.wants)
 	for _, reason := range c.degraded {
 		c.meter.Degrade(reason)
@@ -223,10 +232,8 @@ func (c *Call) readRequest() {
 			c.entry.scanner.Write(b)
 		}
 	}
-	if e := first(r.Header, "Content-Encoding"); e != "" && e != "identity" {
-		see = func([]byte) {}
-		c.degraded = append(c.degraded, call.BodyEncoded)
-	}
+	encoding := first(r.Header, "Content-Encoding")
+	encoded := encoding != "" && encoding != "identity"
 	c.body = &c.first.body
 	c.body.budget = &c.gateway.looks
 	c.body.readAhead(r, see)
@@ -234,7 +241,11 @@ func (c *Call) readRequest() {
 	var malformed bool
 	c.dialect, c.wants, malformed = look.done(c.body.complete())
 	switch {
-	case len(c.degraded) > 0: // not looked at
+	case encoded && (malformed || !c.body.complete()):
+		// Most servers do not mind the header, so a body that reads well is what
+		// it seems. This one is not.
+		c.wants = call.Request{}
+		c.degraded = append(c.degraded, call.BodyEncoded)
 	case look.failed:
 		c.degraded = append(c.degraded, call.MeterFault)
 	case c.body.over != "":
@@ -350,7 +361,7 @@ func (c *Call) run(r *http.Request, next Next) error {
 		return err
 	}
 	if before != nil {
-		before.Restore()
+		c.traced = before.Restore(c.traced)
 	}
 	c.header.restore(c.tap.w.Header())
 	c.replayed = true
@@ -404,6 +415,9 @@ func (c *Call) end(err error, panicked any) {
 			c.letGo(true)
 		}
 		c.stall.close()
+		if c.upload != nil {
+			c.upload.stop()
+		}
 		c.leaveEntry()
 		if c.cancel != nil {
 			c.cancel()

@@ -78,6 +78,8 @@ func (c *Call) ending(err error, panicked any) meter.End {
 		e.Cause, e.Status, e.Error = meter.TurnedAway, c.entry.refused.Status, c.entry.refused.Code
 	case c.entry != nil && c.entry.left && !c.isCut.Load():
 		e.Cause, e.Status = meter.ClientLeft, meter.StatusClientClosed
+	case c.upload != nil && c.upload.cut.Load():
+		e.Cause, e.Error = meter.TimedOut, "upload_stalled"
 	case c.stall.cut.Load():
 		e.Cause = meter.ReaderCut
 	case aborted && !isAbort(panicked):

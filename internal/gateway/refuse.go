@@ -33,6 +33,7 @@ const (
 	byLedger = "ledger"
 	byPath   = "path"
 	byTime   = "site timeout"
+	byMemory = "memory"
 )
 
 // keyRefusal returns what a caller with such a key is told; nil for a good one.
@@ -140,6 +141,13 @@ func timeRefusal() *refusal {
 	return &refusal{Refusal: dialect.Refusal{Status: http.StatusServiceUnavailable, Code: "overloaded",
 		Message: "the site's own time for a request was over while the call waited for a free place; try again"},
 		by: byTime, retry: time.Second}
+}
+
+// busyRefusal is for calls that must be looked at while there is no memory for it.
+func busyRefusal() *refusal {
+	return &refusal{Refusal: dialect.Refusal{Status: http.StatusServiceUnavailable, Code: "overloaded",
+		Message: "the gateway holds as many request bodies as it may, and must read this one before it lets it pass; try again"},
+		by: byMemory, retry: time.Second}
 }
 
 func ledgerRefusal(error) *refusal {

@@ -57,6 +57,11 @@ func (c *Call) settle(rec *call.Record) {
 	} else {
 		input, output := used(rec)
 		e.ticket.Settle(input, output)
+		if rec.Outcome == call.UpstreamError && output.Or(0) == 0 {
+			// It used nothing, but it held its place: free, its key would be
+			// served before all others, and fail again.
+			input, output = call.Known(e.input), call.Known(min(e.output, DefaultOutput))
+		}
 		e.slot.Settle(queue.Tokens{Input: input.Or(e.input), Output: output.Or(e.output)})
 	}
 	e.slot.Release()
@@ -84,7 +89,7 @@ func (c *Call) learn(rec *call.Record) {
 	if a.Estimates == nil || rec.UsageSource != call.UsageReported && rec.UsageSource != call.UsageTimings {
 		return
 	}
-	if n, known := rec.Input.Get(); known && e.facts.EstimatedInput.IsKnown() {
+	if n, known := rec.Input.Get(); known && e.seen {
 		a.Estimates.Learn(rec.Model, rec.Key, &e.features, n)
 	}
 	if n, known := rec.Output.Get(); known && rec.Outcome == call.Completed && c.dialect.WritesTokens() {
