@@ -103,13 +103,15 @@ class Gateway(Process):
     """The built binary with one site for each upstream.
 
     sites maps a name to (upstream port, lines of the site before reverse_proxy): "weir" for a measured site, "" for
-    bare Caddy beside it. After the start, ports maps the names to the sites' own ports.
+    bare Caddy beside it. After the start, ports maps the names to the sites' own ports. options are lines of the
+    global block, such as those of a block "weir".
     """
 
-    def __init__(self, binary, sites, directory):
+    def __init__(self, binary, sites, directory, options=()):
         self.admin = free_port()
         self.ports = {name: free_port() for name in sites}
-        lines = ["{", "\tadmin %s:%d" % (HOST, self.admin), "\tauto_https off", "\tpersist_config off", "}"]
+        lines = ["{", "\tadmin %s:%d" % (HOST, self.admin), "\tauto_https off", "\tpersist_config off",
+                 *("\t" + line for line in options), "}"]
         for name, (upstream, directives) in sites.items():
             lines += ["http://%s:%d {" % (HOST, self.ports[name]), "\t" + directives,
                       "\treverse_proxy %s:%d" % (HOST, upstream), "}"]

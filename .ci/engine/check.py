@@ -6,18 +6,20 @@ usage: check.py BINARY LLAMA_SERVER MODEL [--plain]
 Shapes: every streamed API that the server speaks, directly and through the gateway: same bytes but for ids, times and
 speeds; the record equals the stream's own usage and timings. Queue: six streams on two slots. Stale connections: 400
 streamed calls one after the other against a server that closes a kept connection after every second one, through the
-gateway and, to compare, through bare Caddy beside it. --plain leaves the records out.
+gateway and, to compare, through bare Caddy beside it. Reconciling: 500 calls of several keys against the server's own
+counters; see reconcile.py. --plain leaves the records and the reconciling out.
 """
 import concurrent.futures
 import contextlib
 import http.client
-import json
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lib  # noqa: E402
+import reconcile  # noqa: E402
+from told import Told  # noqa: E402
 
 SEQUENTIAL = 400
 SLOTS, CONCURRENT = 2, 6
@@ -58,58 +60,6 @@ def steady(body):
     for pattern, instead in VARYING:
         body = pattern.sub(instead, body)
     return body
-
-
-def events(body):
-    """The JSON events of a stream, each with the offset of its end; a plain JSON body is one event."""
-    if body.lstrip()[:1] == b"{":
-        return [(len(body), json.loads(body))]
-    found, at = [], 0
-    for block in re.split(rb"(?<=\n\n)", body):
-        at += len(block)
-        for line in block.split(b"\n"):
-            if line.startswith(b"data:") and line[5:].strip()[:1] == b"{":
-                found.append((at, json.loads(line[5:])))
-    return found
-
-
-def has_output(event):
-    """Whether an event of this server carries text of the model."""
-    if "choices" in event:
-        return any(c.get("text") or (c.get("delta") or {}).get("content") or (c.get("delta") or {}).get("reasoning_content")
-                   for c in event["choices"])
-    kind = event.get("type", "")
-    if kind == "content_block_delta":
-        return bool(event["delta"].get("text") or event["delta"].get("thinking"))
-    return bool(event.get("delta") if kind.endswith(".delta") else "type" not in event and event.get("content"))
-
-
-class Told:
-    """What the server itself says of a call in its answer; None is what it does not say."""
-
-    def __init__(self, answer):
-        self.input = self.output = self.prefill_ms = self.decode_ms = self.finish = self.ttft_ms = None
-        self.cached, self.content_events = None, 0
-        for end, event in events(answer.body):
-            if has_output(event):
-                self.content_events += 1
-                if self.ttft_ms is None:
-                    self.ttft_ms = answer.read_at(end)
-            inner = event.get("message") or event.get("response") or event
-            usage = (inner if isinstance(inner, dict) else event).get("usage") or {}
-            cached = (usage.get("cache_read_input_tokens") or 0) if "cache_read_input_tokens" in usage else 0
-            read = usage.get("prompt_tokens", usage.get("input_tokens"))
-            self.input = read + cached if read is not None else self.input
-            self.output = usage.get("completion_tokens", usage.get("output_tokens", self.output))
-            timings = event.get("timings") or (inner.get("timings") if isinstance(inner, dict) else None) or {}
-            if timings:
-                self.prefill_ms, self.decode_ms = timings["prompt_ms"], timings["predicted_ms"]
-                if self.input is None:
-                    self.input = timings["prompt_n"] + timings["cache_n"]
-                if self.output is None:
-                    self.output = timings["predicted_n"]
-            for choice in event.get("choices") or []:
-                self.finish = choice.get("finish_reason") or self.finish
 
 
 def record_problems(record, answer, told, streamed, several=False):
@@ -293,6 +243,8 @@ def main():
         delays = shapes(checks, gateway, plain, {"engine": engine.port, "embedder": embedder.port})
         delays += queue(checks, gateway, plain)
         stale(checks, gateway, plain)
+        if not plain:
+            reconcile.check(checks, binary, engine.port)
     delays = [d for d in delays if d is not None]
     if delays:
         print("client's first token after the gateway's: %.2f to %.2f ms, %d of %d within %.0f ms"

@@ -5,7 +5,8 @@ usage: check.py BINARY [--plain] NAME COMMAND...   (NAME is the language; COMMAN
 
 The command runs twice, with SIDE=direct and SIDE=weir, and prints a JSON line for each call: sdk, scenario, run
 (its X-Weir-Run header), text, reasoning, tools (pairs of name and arguments), input and output tokens, finish,
-ttft_ms as the client saw it, error (type, status, code). --plain leaves the records out, on bare Caddy.
+ttft_ms as the client saw it, error (type, status, code). Then it runs with SIDE=refusals; see refusals.py. --plain
+leaves the records and the refusals out, on bare Caddy.
 """
 import contextlib
 import json
@@ -17,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lib  # noqa: E402
+import refusals  # noqa: E402
 
 SECONDS = 300  # for one side of one language
 DIALECTS = {"chat": "openai.chat", "completions": "openai.completions", "responses": "openai.responses",
@@ -170,6 +172,7 @@ def main():
                 checks.add(name + ", record", missing or record_problems(record, seen))
         if not plain:
             report(gateway, through)
+            refusals.check(checks, binary, language, command, engine)
     errors.shutdown()
     return checks.close()
 

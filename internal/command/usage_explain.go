@@ -111,10 +111,13 @@ func explain(e engine.Counters, l ledger.Usage) *comparison {
 			prompt.Within += e.Cached.Within
 		}
 	}
-	// Calls whose usage nobody reported may have used more than was estimated. That
-	// they are all there is to it can be said where the engine ended no more
-	// requests than the ledger has calls: then none came around the gateway.
-	open := (l.NoUsage > 0 || l.Estimated != (ledger.Sums{})) && e.Requests.Known && e.Requests.N <= c.Calls
+	// Calls that broke off, or whose usage nobody reported, may have used more than
+	// was estimated. That they are all there is to it can be said where the engine
+	// ended no more requests than the ledger has calls: then none came around the
+	// gateway. An engine that does not count requests leaves that open, and so says
+	// a note.
+	cut := l.NoUsage > 0 || l.Estimated != (ledger.Sums{}) || l.BySource[string(call.UsagePartial)] > 0
+	open := cut && (!e.Requests.Known || e.Requests.N <= c.Calls)
 	broken := l.BySource[string(call.UsagePartial)]
 	if e.Kind.CountsAborted() {
 		broken = 0
@@ -124,6 +127,9 @@ func explain(e engine.Counters, l ledger.Usage) *comparison {
 	c.Exact = c.Prompt.Difference == 0 && c.Generated.Difference == 0
 	c.Explained = c.Prompt.Unexplained == 0 && c.Generated.Unexplained == 0
 	c.note(e, l)
+	if !e.Requests.Known && (c.Prompt.Missed > 0 || c.Generated.Missed > 0) {
+		c.Notes = append(c.Notes, "The engine does not count requests: what calls that broke off used beyond their estimates cannot be told from calls around the gateway.")
+	}
 	return c
 }
 

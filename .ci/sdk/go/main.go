@@ -1,7 +1,8 @@
 // Command go makes every scenario with the official Go SDKs and tells, one
 // JSON line each, what they saw.
 //
-// Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py.
+// Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py. SIDE=refusals makes the calls of
+// refusals.go instead.
 package main
 
 import (
@@ -73,6 +74,13 @@ type scenario struct {
 
 func main() {
 	base, errors, side := os.Getenv("BASE_URL"), os.Getenv("ERROR_URL"), os.Getenv("SIDE")
+	if side == "refusals" {
+		if err := refusals(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	out := json.NewEncoder(os.Stdout)
 	for _, sdk := range []struct {
 		name      string

@@ -1,7 +1,9 @@
 // Makes every scenario with the official Node SDKs and tells, one JSON line each, what they saw.
-// Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py.
+// Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py. SIDE=refusals makes the calls of
+// refusals.mjs instead.
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
+import { refusals } from "./refusals.mjs";
 
 const { BASE_URL, ERROR_URL, SIDE } = process.env;
 const model = "model-a";
@@ -163,6 +165,11 @@ async function anthropicError(client, seen, status) {
     if (!(e instanceof Anthropic.APIError)) throw e;
     seen.fields.error = [e.constructor.name, e.status, e.error?.error?.type];
   }
+}
+
+if (SIDE === "refusals") {
+  await refusals();
+  process.exit();
 }
 
 const scenarios = [

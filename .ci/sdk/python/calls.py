@@ -1,6 +1,7 @@
 """Makes every scenario with the official Python SDKs and tells, one JSON line each, what they saw.
 
-Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py, which explains the fields.
+Environment: BASE_URL, ERROR_URL, SIDE. The lines are compared by ../check.py, which explains the fields. SIDE=refusals
+makes those of refusals.py instead.
 """
 import json
 import os
@@ -8,6 +9,8 @@ import time
 
 import anthropic
 import openai
+
+import refusals
 
 BASE, ERRORS, SIDE = os.environ["BASE_URL"], os.environ["ERROR_URL"], os.environ["SIDE"]
 TURNS = [{"role": "user", "content": "Name three rivers."}]
@@ -211,4 +214,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if SIDE == "refusals":
+        main = refusals.main
     main()
