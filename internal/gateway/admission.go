@@ -119,7 +119,11 @@ func (a *Admission) lower(class, asked string) string {
 
 // retries returns how often the client says it has sent the call before.
 func retries(h http.Header) int {
-	n, err := strconv.Atoi(first(h, "X-Stainless-Retry-Count"))
+	v := first(h, "X-Stainless-Retry-Count")
+	if v == "" { // else each call would make an error
+		return 0
+	}
+	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 || n > 1000 {
 		return 0
 	}

@@ -223,18 +223,14 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 func (c *Call) readRequest() {
 	r := c.request
 	look := newLook(c.candidates, r)
-	see := look.write
 	if c.entry != nil && c.options.Admission.Estimates != nil {
-		see = func(b []byte) {
-			look.write(b)
-			c.entry.scanner.Write(b)
-		}
+		look.scanner = &c.entry.scanner
 	}
 	encoding := first(r.Header, "Content-Encoding")
 	encoded := encoding != "" && encoding != "identity"
 	c.body = &c.first.body
 	c.body.budget = &c.gateway.looks
-	c.body.readAhead(r, see)
+	c.body.readAhead(r, look.write)
 	c.instants.BodyRead = call.Lasting(c.since())
 	var malformed bool
 	c.dialect, c.wants, malformed = look.done(c.body.complete())

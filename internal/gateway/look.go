@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/dialect"
+	"github.com/weirgate/weir/internal/estimate"
 )
 
 // look is a dialect's look at a request body. A fault in it costs the look and
@@ -12,7 +13,8 @@ import (
 type look struct {
 	candidates []*dialect.Dialect
 	look       *dialect.Look
-	failed     bool // a fault ended it
+	scanner    *estimate.Scanner // looks at the same pieces; nil where nothing is estimated
+	failed     bool              // a fault ended it
 }
 
 func newLook(candidates []*dialect.Dialect, r *http.Request) (l look) {
@@ -30,6 +32,9 @@ func (l *look) guard() {
 
 // write looks at the next piece of the body, which is not kept.
 func (l *look) write(b []byte) {
+	if l.scanner != nil {
+		l.scanner.Write(b)
+	}
 	if l.failed {
 		return
 	}
