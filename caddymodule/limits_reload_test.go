@@ -191,6 +191,15 @@ func TestReloadChangesTheQueue(t *testing.T) {
 	for i, next := range []string{"queue {\ncalls 2\n}\n", "limit key {\nconcurrency 100\n}\n"} {
 		run.load("", config("queue {\ncalls 1\n}\n"))
 		first, x := open(t, up, client(t, "http/1.1"), with(t, s, chatPath, "sk-a", "", streaming))
+		for run.limits(DefaultPool).Queue.InFlight == 0 {
+			// The server of the configuration before accepts once more after a
+			// reload, and that one may have no queue.
+			x.send(usageEvent + done)
+			x.finish()
+			_, _ = io.ReadAll(first.Body)
+			first.Body.Close()
+			first, x = open(t, up, client(t, "http/1.1"), with(t, s, chatPath, "sk-a", "", streaming))
+		}
 		statuses := make(chan int, 1)
 		c, r := client(t, "http/1.1"), with(t, s, chatPath, "sk-a", fmt.Sprint("waits-", i), streaming)
 		go func() {
