@@ -115,16 +115,9 @@ func (r *rooms) poolStates() []poolState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]poolState, 0, len(r.pools))
-	if r.holds == nil {
-		return all
-	}
-	for name, w := range r.holds.wanted {
-		p := r.pools[name]
-		if p == nil {
-			continue
-		}
+	for name, p := range r.inForce {
 		one := poolState{Snapshot: p.limits.Snapshot(shownBuckets)}
-		if w.queue.Calls > 0 || w.queue.Tokens > 0 {
+		if r.holds.wanted[name].queues() {
 			one.Queue = viewOf(p.queue.State())
 		}
 		all = append(all, one)

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -89,7 +90,7 @@ func (c *QueueConfig) config() queue.Config {
 		MaxBytes: c.MaxBytes, MaxWait: time.Duration(c.MaxWait), Shed: c.Shed,
 	}
 	for name, class := range c.Classes {
-		if class.Weight == 0 && builtIn[name] == 0 {
+		if class.Weight == 0 && queue.BuiltIn[name] == 0 {
 			continue // validate has told
 		}
 		if q.Classes == nil {
@@ -100,15 +101,9 @@ func (c *QueueConfig) config() queue.Config {
 	return q
 }
 
-// builtIn are the weights of the classes that every queue has.
-var builtIn = map[string]int{queue.Interactive: 16, queue.Completion: 4, queue.Batch: 1}
-
 // weights returns the weight of every class, for those who ask for a lower one.
 func (c *QueueConfig) weights() map[string]int {
-	all := make(map[string]int)
-	for name, w := range builtIn {
-		all[name] = w
-	}
+	all := maps.Clone(queue.BuiltIn)
 	if c != nil {
 		for name, class := range c.Classes {
 			if class.Weight > 0 {
@@ -142,7 +137,7 @@ func (c *QueueConfig) validate() error {
 	}
 	var due bool
 	for name, class := range c.Classes {
-		if class.Weight == 0 && builtIn[name] == 0 {
+		if class.Weight == 0 && queue.BuiltIn[name] == 0 {
 			return fmt.Errorf("queue: class %s needs a weight; interactive has 16, completion 4 and batch 1", name)
 		}
 		if class.TTFT < 0 {

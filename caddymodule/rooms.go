@@ -265,5 +265,21 @@ type wanted struct {
 	limited bool // by a directive, not only named
 }
 
+// queues tells whether the pool's queue ever holds anybody.
+func (w wanted) queues() bool { return w.queue.Calls > 0 || w.queue.Tokens > 0 }
+
+// inForce yields the pools of the configuration that holds, by name. The lock is
+// held.
+func (r *rooms) inForce(yield func(name string, p *pool) bool) {
+	if r.holds == nil {
+		return
+	}
+	for name := range r.holds.wanted {
+		if p := r.pools[name]; p != nil && !yield(name, p) {
+			return
+		}
+	}
+}
+
 // Interface guard
 var _ caddy.Destructor = (*shared)(nil)

@@ -17,11 +17,7 @@ func (s *shared) walls() telemetry.WallState {
 	if now == nil {
 		return telemetry.WallState{}
 	}
-	for name := range now.wanted {
-		p := r.pools[name]
-		if p == nil {
-			continue
-		}
+	for name, p := range r.inForce {
 		limits := p.limits.Snapshot(telemetry.SubjectCap)
 		state.MeasureOnly[name] = limits.MeasureOnly
 		for _, u := range limits.Uses {
@@ -29,7 +25,7 @@ func (s *shared) walls() telemetry.WallState {
 				Pool: name, Scope: u.Scope.String(), Dimension: u.Dimension.String(), Subject: u.Subject, Limit: u.Limit, Used: u.Used,
 			})
 		}
-		if w := now.wanted[name].queue; w.Calls > 0 || w.Tokens > 0 {
+		if now.wanted[name].queues() {
 			state.Queues = append(state.Queues, queueState(name, p.queue.State()))
 		}
 	}

@@ -69,10 +69,11 @@ type entry struct {
 
 	scanner  estimate.Scanner
 	features estimate.Features
-	input    int64 // expected, as input below
-	output   int64 // expected, summed over choices
-	guessed  bool  // the client has not bounded its output
-	seen     bool  // the body could be read, and input was predicted from it
+	input    int64      // expected, as input below
+	output   int64      // expected, summed over choices
+	usual    call.Count // what such calls usually write, for one choice
+	guessed  bool       // the client has not bounded its output
+	seen     bool       // the body could be read, and input was predicted from it
 	asked    limit.Request
 	weighed  bool // asked is what the limits were asked
 	ticket   limit.Ticket
@@ -195,7 +196,7 @@ func (c *Call) admit() *refusal {
 		}
 	}
 	if a.Ledger != nil {
-		if err := c.record0(); err != nil {
+		if err := c.recordStart(); err != nil {
 			e.ticket.Cancel()
 			e.slot.Release()
 			return ledgerRefusal(err)
@@ -213,7 +214,7 @@ func (c *Call) askedModels() *refusal {
 	}
 	var names []string
 	err := errNotSeen
-	if encoding := first(h, "Content-Encoding"); c.body.complete() && (encoding == "" || encoding == "identity") {
+	if c.body.complete() && !encoded(h) {
 		names, err = dialect.ModelsNamed(c.request.URL.Path, first(h, "Content-Type"), c.body.held)
 	}
 	if err != nil || len(names) == 0 {
@@ -253,9 +254,10 @@ func (c *Call) expect() {
 	e.guessed = true
 	if a.Estimates != nil {
 		if p95, known := a.Estimates.Output(c.wants.Model, c.identity.Key); known {
-			each = min(each, p95)
+			e.usual = call.Known(p95)
 		}
 	}
+	each = min(each, e.usual.Or(each))
 	if most, said := c.wants.MaxTokens.Get(); said {
 		each, e.guessed = most, false
 	}
@@ -312,8 +314,8 @@ func (c *Call) wait(now time.Time) *refusal {
 	return nil
 }
 
-// record0 tells the ledger that the call has been admitted.
-func (c *Call) record0() error {
+// recordStart tells the ledger that the call has been admitted.
+func (c *Call) recordStart() error {
 	e, id := c.entry, &c.identity
 	e.start = ledger.Start{
 		ID: id.ID, Time: id.Time, Key: id.Key, Model: id.Model, Class: id.Class, Dialect: id.Dialect, Path: id.Path,
@@ -323,12 +325,7 @@ func (c *Call) record0() error {
 	if c.dialect.WritesTokens() {
 		// Should the process end before the call does: what such calls usually
 		// write, and never more than the client allows.
-		e.start.EstimatedOutput = call.Known(e.output)
-		if a := c.options.Admission; a.Estimates != nil {
-			if p95, known := a.Estimates.Output(id.Model, id.Key); known {
-				e.start.EstimatedOutput = call.Known(min(e.output, p95))
-			}
-		}
+		e.start.EstimatedOutput = call.Known(min(e.output, e.usual.Or(e.output)))
 	}
 	return c.options.Admission.Ledger.Start(&e.start)
 }

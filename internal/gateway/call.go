@@ -170,8 +170,9 @@ func (c *Call) Record() *call.Record { return c.record.Load() }
 // and lets its panics pass.
 func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	c.control = *http.NewResponseController(w)
-	c.connection = *http.NewResponseController(innermost(w))
-	c.context(w)
+	server := innermost(w)
+	c.connection = *http.NewResponseController(server)
+	c.context(server)
 	c.gateway.live.enter(c)
 	returned := false
 	defer func() {
@@ -226,8 +227,6 @@ func (c *Call) readRequest() {
 	if c.entry != nil && c.options.Admission.Estimates != nil {
 		look.scanner = &c.entry.scanner
 	}
-	encoding := first(r.Header, "Content-Encoding")
-	encoded := encoding != "" && encoding != "identity"
 	c.body = &c.first.body
 	c.body.budget = &c.gateway.looks
 	c.body.readAhead(r, look.write)
@@ -235,7 +234,7 @@ func (c *Call) readRequest() {
 	var malformed bool
 	c.dialect, c.wants, malformed = look.done(c.body.complete())
 	switch {
-	case encoded && (malformed || !c.body.complete()):
+	case encoded(r.Header) && (malformed || !c.body.complete()):
 		// Most servers do not mind the header, so a body that reads well is what
 		// it seems. This one is not.
 		c.wants = call.Request{}

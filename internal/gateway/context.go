@@ -57,7 +57,8 @@ func innermost(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// cutBy tells how a call that w answers can be ended from outside. A server's
+// cutBy tells how a call that the server's own writer w answers can be ended from
+// outside. A server's
 // HTTP/1 connection ends the request's context when reading from it fails, and
 // a deadline makes it fail; then no context of our own is needed, which would
 // cost seven allocations a call. Everything else needs one.
@@ -65,11 +66,11 @@ func cutBy(w http.ResponseWriter, r *http.Request) (deadline bool) {
 	if r.ProtoMajor != 1 || r.Context().Value(http.ServerContextKey) == nil {
 		return false
 	}
-	_, can := innermost(w).(interface{ SetReadDeadline(time.Time) error })
+	_, can := w.(interface{ SetReadDeadline(time.Time) error })
 	return can
 }
 
-// context makes the context of the call's requests.
+// context makes the context of the call's requests; w is the server's own writer.
 func (c *Call) context(w http.ResponseWriter) {
 	c.ctx = c.request.Context()
 	if !cutBy(w, c.request) {

@@ -75,7 +75,7 @@ func TestCutBy(t *testing.T) {
 		"no server":             {deadlines, plain, false},
 		"HTTP/2":                {deadlines, two, false},
 	} {
-		if got := cutBy(c.w, c.r); got != c.want {
+		if got := cutBy(innermost(c.w), c.r); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

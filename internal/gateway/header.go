@@ -14,6 +14,12 @@ func first(h http.Header, name string) string {
 	return ""
 }
 
+// encoded tells whether a header says that its body is not plain.
+func encoded(h http.Header) bool {
+	e := first(h, "Content-Encoding")
+	return e != "" && e != "identity"
+}
+
 // headerMark remembers an answer's header as it was before a run of the next
 // handler, so that a second run finds it so. It holds the usual few fields
 // itself; its zero value remembers an empty header.

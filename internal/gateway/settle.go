@@ -69,7 +69,7 @@ func (c *Call) settle(rec *call.Record) {
 		a.Ledger.End(rec)
 	}
 	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil {
-		a.Budgets.Add(e.caller, rec.Model, rec.Time, spend.Used(rec, rec.Admission))
+		a.Budgets.Add(e.caller, rec.Model, rec.Time, spend.Used(rec))
 	}
 }
 

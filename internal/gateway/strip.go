@@ -31,7 +31,7 @@ func (s *stripper) begin(status int, h http.Header) bool {
 	if status != http.StatusOK || !isEventStream(h) {
 		return false
 	}
-	if e := first(h, "Content-Encoding"); e != "" && e != "identity" {
+	if encoded(h) {
 		return false
 	}
 	h.Del("Content-Length")

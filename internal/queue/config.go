@@ -35,7 +35,8 @@ const (
 	maxMaxWait = 24 * time.Hour
 )
 
-var builtin = map[string]int{Interactive: 16, Completion: 4, Batch: 1}
+// BuiltIn are the weights of the classes that every queue has. It is never changed.
+var BuiltIn = map[string]int{Interactive: 16, Completion: 4, Batch: 1}
 
 // Config says how much fits upstream and who may wait for it. The zero value
 // caps nothing, so nobody ever waits.
@@ -99,7 +100,7 @@ func (c Config) Validate() error {
 	}
 	own := 0
 	for _, name := range slices.Sorted(maps.Keys(c.Classes)) {
-		weight, known := c.Classes[name].Weight, builtin[name] != 0
+		weight, known := c.Classes[name].Weight, BuiltIn[name] != 0
 		switch {
 		case name == "":
 			return fmt.Errorf("queue: a class has no name: give it one")
@@ -112,8 +113,8 @@ func (c Config) Validate() error {
 			own++
 		}
 	}
-	if own > maxClasses-len(builtin) {
-		return fmt.Errorf("queue: %d classes: want at most %d, %d of them built in", own+len(builtin), maxClasses, len(builtin))
+	if own > maxClasses-len(BuiltIn) {
+		return fmt.Errorf("queue: %d classes: want at most %d, %d of them built in", own+len(BuiltIn), maxClasses, len(BuiltIn))
 	}
 	return nil
 }
@@ -125,12 +126,12 @@ func (c Config) filled() Config {
 	c.MaxPerKey = cmp.Or(c.MaxPerKey, max(1, c.MaxWaiting/4))
 	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
-	classes := make(map[string]Class, len(builtin)+len(c.Classes))
-	for name, weight := range builtin {
+	classes := make(map[string]Class, len(BuiltIn)+len(c.Classes))
+	for name, weight := range BuiltIn {
 		classes[name] = Class{Weight: weight}
 	}
 	for name, class := range c.Classes {
-		class.Weight = cmp.Or(class.Weight, builtin[name])
+		class.Weight = cmp.Or(class.Weight, BuiltIn[name])
 		classes[name] = class
 	}
 	c.Classes = classes

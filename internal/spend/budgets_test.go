@@ -249,7 +249,8 @@ func TestUsed(t *testing.T) {
 		"never sent":                   {record(call.ClientGone, 0, 0, ""), nothing},
 		"answered without an attempt":  {record(call.Completed, 200, 0, ""), estimated},
 	} {
-		if got := Used(tt.rec, a); got != tt.want {
+		tt.rec.Admission = a
+		if got := Used(tt.rec); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}

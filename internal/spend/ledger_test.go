@@ -71,7 +71,7 @@ func TestBudgetsCountWhatTheLedgerSums(t *testing.T) {
 	for i := range 500 {
 		row, key := randomCall(rng, i, start.Add(rand64(rng, now.Sub(start))))
 		all[key.Alias] = key
-		used := Used(row, row.Admission)
+		used := Used(row)
 		l.End(row)
 		b.Add(key, row.Model, row.Time, used)
 		plain.rows = append(plain.rows, rowOf(row, used))
@@ -118,7 +118,7 @@ func TestReportOfARealLedger(t *testing.T) {
 	for i := range 400 {
 		row, _ := randomCall(rng, i, base.Add(rand64(rng, span)))
 		l.End(row)
-		plain.rows = append(plain.rows, rowOf(row, Used(row, row.Admission)))
+		plain.rows = append(plain.rows, rowOf(row, Used(row)))
 	}
 	if err := l.Flush(t.Context()); err != nil {
 		t.Fatal(err)

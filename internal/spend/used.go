@@ -13,7 +13,7 @@ const maxTokens = 1 << 36
 // rule for provenance "unused", counts nothing: one that a limit refused, one
 // that never reached an upstream, one that an upstream answered with an error
 // status. So a budget counts what the ledger sums.
-func Used(rec *call.Record, a call.Admission) ledger.Sums {
+func Used(rec *call.Record) ledger.Sums {
 	if rec.UsageSource != "" && rec.UsageSource != call.UsageNone {
 		return ledger.Sums{Input: tokens(rec.Input), Cached: tokens(rec.Cached), CacheWrite: tokens(rec.CacheWrite),
 			Output: tokens(rec.Output), Reasoning: tokens(rec.Reasoning)}
@@ -24,7 +24,7 @@ func Used(rec *call.Record, a call.Admission) ledger.Sums {
 		rec.Attempts == 0 && (rec.Status == 0 || rec.Status >= 400):
 		return ledger.Sums{}
 	}
-	return ledger.Sums{Input: tokens(a.EstimatedInput), Output: tokens(a.EstimatedOutput)}
+	return ledger.Sums{Input: tokens(rec.EstimatedInput), Output: tokens(rec.EstimatedOutput)}
 }
 
 // tokens is a count that may be one of tokens; an upstream may report anything.
