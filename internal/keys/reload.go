@@ -9,29 +9,18 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/weirgate/weir/internal/watch"
 )
 
-const (
-	// DefaultInterval is how often Watch looks at the file: soon enough for a
-	// person who waits for a change, and one stat call in two seconds costs nothing.
-	DefaultInterval = 2 * time.Second
-	// settled is the age at which a time of modification can be trusted. File
-	// systems keep it in steps of up to two seconds (FAT), so a younger file may
-	// change once more without a trace in it.
-	settled = 2 * time.Second
-)
+// DefaultInterval is how often Watch looks at the file.
+const DefaultInterval = watch.DefaultInterval
 
 // sighting is what Reload last saw of the file.
 type sighting struct {
-	info   fs.FileInfo       // as it was before it was read; nil if it could not be
-	digest [sha256.Size]byte // of its content
-	fresh  bool              // whether it was too young to trust its time of modification
-}
-
-// unchanged tells whether the file at info is, without reading it, the one seen:
-// the same inode with the same size and time of modification.
-func (s *sighting) unchanged(info fs.FileInfo) bool {
-	return s.info != nil && !s.fresh && os.SameFile(s.info, info) && s.info.Size() == info.Size() && s.info.ModTime().Equal(info.ModTime())
+	file   watch.Seen
+	read   bool              // there was content
+	digest [sha256.Size]byte // of it
 }
 
 // Reload looks at the file and takes it up if its content is new. changed says
@@ -45,7 +34,7 @@ func (s *Store) Reload(now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	current := s.current.Load()
-	if info, err := os.Stat(s.path); err == nil && s.seen.unchanged(info) {
+	if info, err := os.Stat(s.path); err == nil && s.seen.file.Unchanged(info) {
 		return false, current.err
 	}
 	text, info, err := readFile(s.path)
@@ -54,9 +43,10 @@ func (s *Store) Reload(now time.Time) (changed bool, err error) {
 		return false, s.broken(now, err)
 	}
 	before := s.seen
-	s.seen = sighting{info: info, digest: sha256.Sum256(text), fresh: now.Sub(info.ModTime()) <= settled}
+	s.seen = sighting{read: true, digest: sha256.Sum256(text)}
+	s.seen.file.Note(info, now)
 	switch {
-	case before.info != nil && before.digest == s.seen.digest:
+	case before.read && before.digest == s.seen.digest:
 		return false, current.err // touched, or too young before
 	case !current.loadedAt.IsZero() && current.digest == s.seen.digest:
 		// It was broken or away, and is again what is in use.
@@ -88,34 +78,8 @@ func (s *Store) broken(now time.Time, err error) error {
 // keys came into use or the file is right again, and with the error when the file
 // cannot be used, once for each error and not every time. Watch returns when ctx
 // is done; whoever starts it in a goroutine waits for that.
-//
-// It looks again and again and does not ask the kernel to be told, because what
-// is to be noticed is the path and not a file: editors and Edit put a new file in the
-// place of the old one, a mounted config map swaps a symbolic link two directories
-// up, and network file systems tell nothing at all. A stat call sees all of these.
 func (s *Store) Watch(ctx context.Context, interval time.Duration, onChange func(error)) {
-	if interval <= 0 {
-		interval = DefaultInterval
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	last := s.State().Error
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		changed, err := s.Reload(time.Now())
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if (changed || text != last) && onChange != nil {
-			onChange(err)
-		}
-		last = text
-	}
+	watch.Changes(ctx, interval, s.current.Load().err, s.Reload, onChange)
 }
 
 // Read reads the file at path and checks it, for whoever lists or edits keys.

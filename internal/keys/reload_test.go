@@ -195,7 +195,7 @@ func TestYoungFilesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(t, s, noon.Add(time.Hour), false, "version is missing", "a")
-	if !s.seen.unchanged(s.seen.info) {
+	if info, err := os.Stat(path); err != nil || !s.seen.file.Unchanged(info) {
 		t.Error("the broken file would be read again")
 	}
 	look(t, s, noon.Add(time.Hour), false, "version is missing", "a")

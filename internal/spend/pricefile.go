@@ -11,15 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-)
 
-const (
-	// watchInterval is how often Watch looks at the file by default: soon enough
-	// for a person who waits, and a look costs one stat call.
-	watchInterval = 2 * time.Second
-	// settled is the age at which a time of modification is trusted: file systems
-	// keep it in steps of up to two seconds.
-	settled = 2 * time.Second
+	"github.com/weirgate/weir/internal/watch"
 )
 
 // PriceFile is a price list on disk that people edit while it is used. All its
@@ -28,10 +21,10 @@ type PriceFile struct {
 	path   string
 	prices atomic.Pointer[Prices]
 
-	mu      sync.Mutex  // guards the rest, and is held while the file is read
-	info    fs.FileInfo // as last seen, where that is enough to tell a change
-	content []byte      // as last read, good or bad; nil when it could not be read
-	err     error       // what is wrong with it
+	mu      sync.Mutex // guards the rest, and is held while the file is read
+	seen    watch.Seen
+	content []byte // as last read, good or bad; nil when it could not be read
+	err     error  // what is wrong with it
 }
 
 // OpenPrices reads a price list. One that is missing or wrong is an error here,
@@ -63,10 +56,10 @@ func (f *PriceFile) Reload(now time.Time) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.path)
-	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
+	if err == nil && f.seen.Unchanged(info) {
 		return false, f.err
 	}
-	f.info = nil
+	f.seen = watch.Seen{}
 	var content []byte
 	if err == nil {
 		content, err = readPrices(f.path, info)
@@ -75,9 +68,7 @@ func (f *PriceFile) Reload(now time.Time) (changed bool, err error) {
 		f.content = nil
 		return false, f.broken(err)
 	}
-	if now.Sub(info.ModTime()) > settled {
-		f.info = info
-	}
+	f.seen.Note(info, now)
 	if f.content != nil && bytes.Equal(content, f.content) {
 		return false, f.err
 	}
@@ -111,30 +102,7 @@ func (f *PriceFile) broken(err error) error {
 // and with the error when the file cannot be used, once for each error. Whoever
 // starts it in a goroutine waits for its return.
 func (f *PriceFile) Watch(ctx context.Context, interval time.Duration, onChange func(error)) {
-	if interval <= 0 {
-		interval = watchInterval
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	text := func(err error) string {
-		if err == nil {
-			return ""
-		}
-		return err.Error()
-	}
-	last := text(f.Err())
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		changed, err := f.Reload(time.Now())
-		if (changed || text(err) != last) && onChange != nil {
-			onChange(err)
-		}
-		last = text(err)
-	}
+	watch.Changes(ctx, interval, f.Err(), f.Reload, onChange)
 }
 
 // readPrices reads a file that must be one, and not larger than a price list

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirgate/weir/internal/watch"
 )
 
 // priceFileIn is a file for price lists, and how to write one and to say how old it is.
@@ -136,7 +138,7 @@ func TestWatch(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * watchInterval)
+			time.Sleep(2 * watch.DefaultInterval)
 			synctest.Wait()
 		}
 		cancel()
