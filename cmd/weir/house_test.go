@@ -36,6 +36,7 @@ var house = map[string]struct {
 	"internal/queue":    {"orders the calls that wait for a slot", []string{"internal/call"}, nil},
 	"internal/ledger":   {"keeps usage per key, durably", []string{"internal/call"}, []string{"github.com/ncruces/go-sqlite3"}},
 	"internal/spend":    {"prices usage and keeps budgets", []string{"internal/call", "internal/keys", "internal/ledger", "internal/quantity", "internal/watch"}, nil},
+	"internal/rtt":      {"asks the kernel for the round trip of a connection", nil, []string{"golang.org/x/sys"}},
 	"internal/engine":   {"reads engines' /metrics", nil, []string{"github.com/prometheus/common", "github.com/prometheus/client_model"}},
 	"internal/telemetry": {"exports records as spans and metrics; all names in names.go", []string{"internal/call"},
 		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel"}},

@@ -1,0 +1,2 @@
+// Package rtt asks the kernel for the round trip of a connection.
+package rtt
