@@ -32,12 +32,16 @@ func Scrape(ctx context.Context, client *http.Client, address string) (Counters,
 	if err != nil {
 		return Counters{}, err
 	}
-	shown := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	c, err := scrape(ctx, client, u)
 	if err != nil {
-		return Counters{}, fmt.Errorf("read the metrics of the engine at %s: %w", shown, err)
+		return Counters{}, fmt.Errorf("read the metrics of the engine at %s: %w", shown(u), err)
 	}
 	return c, nil
+}
+
+// shown is an address without what may be secret in it.
+func shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // metricsURL completes a base URL; one that ends in /metrics is taken as it is.
@@ -53,30 +57,9 @@ func metricsURL(address string) (*url.URL, error) {
 }
 
 func scrape(ctx context.Context, client *http.Client, u *url.URL) (Counters, error) {
-	if client == nil {
-		client = http.DefaultClient
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	body, header, err := fetch(ctx, client, u, hints)
 	if err != nil {
-		return Counters{}, bare(err)
-	}
-	r.Header.Set("Accept", "text/plain;version=0.0.4")
-	res, err := client.Do(r)
-	if err != nil {
-		return Counters{}, fmt.Errorf("%w; is it running, and reachable from here?", bare(err))
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return Counters{}, fmt.Errorf("it answered %s; %s", res.Status, hints)
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
-	if err != nil {
-		return Counters{}, fmt.Errorf("read the answer: %w", bare(err))
-	}
-	if len(body) > maxBody {
-		return Counters{}, fmt.Errorf("the answer is longer than %d MiB, which no engine's metrics are", maxBody>>20)
+		return Counters{}, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
@@ -88,9 +71,43 @@ func scrape(ctx context.Context, client *http.Client, u *url.URL) (Counters, err
 		return Counters{}, err
 	}
 	if c.Kind == LlamaCPP && c.Start.IsZero() {
-		c.Process = cut(res.Header.Get("Process-Start-Time-Unix"))
+		c.Process = cut(header.Get("Process-Start-Time-Unix"))
 	}
 	return c, nil
+}
+
+// fetch gets a page of metrics. hint says what to do when there is none.
+func fetch(ctx context.Context, client *http.Client, u *url.URL, hint string) ([]byte, http.Header, error) {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, nil, bare(err)
+	}
+	r.Header.Set("Accept", "text/plain;version=0.0.4")
+	res, err := client.Do(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; is it running, and reachable from here?", bare(err))
+	}
+	defer res.Body.Close()
+	switch res.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, nil, fmt.Errorf("it answered %s: it wants to know who asks; write user and password into the address, or let this machine read its metrics", shorten(res.Status, maxText))
+	default:
+		return nil, nil, fmt.Errorf("it answered %s; %s", shorten(res.Status, maxText), hint)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the answer: %w", bare(err))
+	}
+	if len(body) > maxBody {
+		return nil, nil, fmt.Errorf("the answer is longer than %d MiB, which no engine's metrics are", maxBody>>20)
+	}
+	return body, res.Header, nil
 }
 
 // bare takes the URL off an error of the HTTP client: it may hold a password or
