@@ -50,6 +50,8 @@ var house = map[string]struct {
 	"internal/endpoint":   {"speaks to an inference endpoint as a client does", []string{"sse", "internal/call", "internal/dialect", "internal/meter"}, nil},
 	"internal/workload":   {"plans what a load test sends, and when", nil, nil},
 	"internal/saturation": {"finds the load at which a service stops keeping up", nil, nil},
+	"internal/bench": {"loads an endpoint and measures it from the client's side",
+		[]string{"internal/call", "internal/endpoint", "internal/workload", "internal/stats", "internal/saturation", "internal/engine"}, nil},
 	"internal/command": {"holds the subcommands, one file each",
 		[]string{"sse", "internal/call", "internal/dialect", "internal/gateway", "internal/sim", "internal/telemetry",
 			"internal/keys", "internal/quantity", "internal/ledger", "internal/spend", "internal/engine",

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirgate/weir/internal/stats"
+)
+
+const (
+	// delayEvery is how often this process looks at how late it is.
+	delayEvery = 10 * time.Millisecond
+	// maxDelays is how many of these figures are kept: three hours' worth.
+	maxDelays = 1 << 20
+	// distorted is the delay at p99 beyond which the client itself shows in the
+	// figures.
+	distortedMillis = 2.0
+)
+
+// sampleDelay records how late this process comes to a timer, in milliseconds,
+// until ctx is done. What keeps it from running (too few processors, garbage
+// collection, another process) also makes it read the bytes of answers late.
+func sampleDelay(ctx context.Context, into *pool) {
+	timer := time.NewTimer(delayEvery)
+	defer timer.Stop()
+	due := time.Now().Add(delayEvery)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		into.add(milliseconds(now.Sub(due)))
+		due = now.Add(delayEvery)
+		timer.Reset(delayEvery)
+	}
+}
+
+// client says whether the load test itself stood in the way.
+func (t *take) client(calls []*point) Client {
+	c := Client{Delay: t.delay.quantiles()}
+	if c.Delay != nil && c.Delay.P99 > distortedMillis {
+		c.Distorted = true
+		c.Reason = fmt.Sprintf("this process came to its timers up to %.1f ms late (p99; %.1f ms at most), so times are too long by about as much: give it more processors, or fewer streams", c.Delay.P99, c.Delay.Max)
+	}
+	// Calls that waited for the bound on calls in flight are late on purpose.
+	var late column
+	for _, p := range calls {
+		if p.timed && !p.held {
+			late.add(span(p.late).milliseconds())
+		}
+	}
+	if s, ok := stats.Describe(late, false); ok && s.P99 > distortedMillis {
+		if c.Distorted {
+			c.Reason += "; "
+		}
+		c.Distorted = true
+		c.Reason += fmt.Sprintf("calls went out up to %.1f ms after they were due (p99; %.1f ms at most), so the load was less even than planned", s.P99, s.Max)
+	}
+	return c
+}
