@@ -52,6 +52,8 @@ var house = map[string]struct {
 	"internal/saturation": {"finds the load at which a service stops keeping up", nil, nil},
 	"internal/bench": {"loads an endpoint and measures it from the client's side",
 		[]string{"internal/call", "internal/endpoint", "internal/workload", "internal/stats", "internal/saturation", "internal/engine"}, nil},
+	"internal/report": {"shows the results of load tests to people and programs",
+		[]string{"internal/call", "internal/bench", "internal/endpoint", "internal/saturation", "internal/stats", "internal/workload"}, nil},
 	"internal/command": {"holds the subcommands, one file each",
 		[]string{"sse", "internal/call", "internal/dialect", "internal/gateway", "internal/sim", "internal/telemetry",
 			"internal/keys", "internal/quantity", "internal/ledger", "internal/spend", "internal/engine",
