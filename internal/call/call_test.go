@@ -12,15 +12,17 @@ import (
 
 // full is a record with every field known.
 func full() *Record {
-	n, d := Known(0), Lasting(1500*time.Microsecond)
+	n, d, x := Known(0), Lasting(1500*time.Microsecond), Figure(0.5)
 	rec := &Record{
 		Identity: Identity{ID: "id", RequestID: "r", ResponseID: "s", TraceID: "t", Run: "u", Time: time.Unix(0, 0).UTC(),
 			Key: "k", Model: "m", ResponseModel: "n", Class: "c", Bench: true, ClientRetries: 1, Dialect: "d", Path: "p", Stream: true},
-		Result:    Result{Status: 200, Outcome: Completed, Error: "e", Terminated: true, Degraded: []Degradation{ParseErrors}},
-		Tokens:    Tokens{Usage: Usage{n, n, n, n, n}, UsageSource: UsageReported, ContentEvents: n, FirstContentEvent: n, ParseErrors: 1},
-		Timing:    Timing{d, d, d, d, d, d, d, d, d, d},
-		Phases:    Phases{d, d, d, d, d, d, d, d, d, d, d},
-		Engine:    Engine{d, d, d, d, d, d},
+		Result: Result{Status: 200, Outcome: Completed, Error: "e", Terminated: true, Degraded: []Degradation{ParseErrors}},
+		Tokens: Tokens{Usage: Usage{n, n, n, n, n}, UsageSource: UsageReported, ContentEvents: n, FirstContentEvent: n, ParseErrors: 1},
+		Timing: Timing{d, d, d, d, d, d, d, d, d, d},
+		Phases: Phases{d, d, d, d, d, d, d, d, d, d, d},
+		Engine: Engine{d, d, d, d, d, d},
+		Surroundings: Surroundings{EngineLoad{n, n, x, d}, EngineLoad{n, n, x, d}, d,
+			GPUWindow{GPUs: 1, Samples: 2, Utilization: x, MemoryBandwidth: x, ClockRatio: x, Reasons: []string{"r"}, Joules: x}},
 		Admission: Admission{n, n, n, "r", "w"},
 		Transport: Transport{Upstream: "u", Attempts: 2, Replayed: true, BytesIn: n, BytesOut: 3, ClientProtocol: "HTTP/2.0"},
 	}
@@ -41,7 +43,7 @@ func flat(t *testing.T, rec *Record) map[string]any {
 	if err := json.Unmarshal(b, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, group := range []string{"phases", "phase_sources", "engine"} {
+	for _, group := range []string{"phases", "phase_sources", "engine", "engine_at_dispatch", "engine_at_first_token", "gpu"} {
 		if g, ok := all[group].(map[string]any); ok {
 			for k, v := range g {
 				all[group+"."+k] = v

@@ -63,13 +63,19 @@ func planOf(t reflect.Type, at []int, group string) []plan {
 		case name == "-" || !f.IsExported():
 		case f.Anonymous:
 			plans = append(plans, planOf(f.Type, index, group)...)
-		case f.Type == reflect.TypeFor[Phases](), f.Type == reflect.TypeFor[PhaseSources](), f.Type == reflect.TypeFor[Engine]():
+		case grouped[f.Type]:
 			plans = append(plans, planOf(f.Type, index, name)...)
 		default:
 			plans = append(plans, plan{index: index, group: group, name: name, omit: options != ""})
 		}
 	}
 	return plans
+}
+
+// grouped are the types whose fields stand in an object of their own.
+var grouped = map[reflect.Type]bool{
+	reflect.TypeFor[Phases](): true, reflect.TypeFor[PhaseSources](): true, reflect.TypeFor[Engine](): true,
+	reflect.TypeFor[EngineLoad](): true, reflect.TypeFor[GPUWindow](): true,
 }
 
 // plain turns a field's value into one that any encoder knows.
@@ -79,6 +85,8 @@ func plain(v any) (value any, known bool) {
 		return v.n, v.known
 	case Duration:
 		return v.MillisecondsFloat(), v.known
+	case Number:
+		return v.x, v.known
 	case Finish:
 		if v.Multiple() {
 			return v.byChoice(), true

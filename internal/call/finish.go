@@ -2,6 +2,8 @@ package call
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -43,6 +45,22 @@ func (f Finish) First() string {
 		}
 	}
 	return reason
+}
+
+// Reasons returns all reasons, by the order of their choices; nil when none has
+// finished.
+func (f Finish) Reasons() []string {
+	if f.IsZero() {
+		return nil
+	}
+	reasons := make([]string, 0, f.Choices())
+	if f.first != "" {
+		reasons = append(reasons, f.first)
+	}
+	for _, choice := range slices.Sorted(maps.Keys(f.others)) {
+		reasons = append(reasons, f.others[choice])
+	}
+	return reasons
 }
 
 // Choices returns how many choices have finished.

@@ -182,7 +182,9 @@ func (p *Phases) split(src *PhaseSources, t Timeline, wait time.Duration) (clamp
 		decode = t.Engine.Decode
 	}
 	if t.UpstreamRTT.known {
-		p.UpstreamRTT, src.UpstreamRTT = take(t.UpstreamRTT.d), Measured
+		// The kernel's figure is smoothed over many calls: that it is longer than a
+		// quick call waited does not contradict anything.
+		p.UpstreamRTT, src.UpstreamRTT = take(min(t.UpstreamRTT.d, rest)), Measured
 	}
 	if !prefill.known || (!t.Streamed && !decode.known) {
 		// Not enough to split what is left.

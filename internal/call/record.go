@@ -13,6 +13,7 @@ type Record struct {
 	Phases       Phases       `json:"phases,omitzero"`
 	PhaseSources PhaseSources `json:"phase_sources,omitzero"`
 	Engine       Engine       `json:"engine,omitzero"`
+	Surroundings
 	Admission
 	Transport
 }
@@ -37,7 +38,10 @@ type Identity struct {
 	// (header X-Stainless-Retry-Count).
 	ClientRetries int    `json:"client_retries,omitempty"`
 	Dialect       string `json:"dialect"`
-	Path          string `json:"path"`
+	// Operation is what the dialect does, as OpenTelemetry's conventions name it
+	// (chat, embeddings …); for spans, and no part of the JSON form.
+	Operation string `json:"-"`
+	Path      string `json:"path"`
 	// Stream is whether the answer came as a stream or, without an answer,
 	// was asked to.
 	Stream bool `json:"stream"`
@@ -87,9 +91,23 @@ type Transport struct {
 	BytesOut       int64  `json:"bytes_out"`          // response body
 	ClientProtocol string `json:"client_protocol,omitempty"`
 
-	// Instants and Gaps feed histograms; they are not part of the JSON form.
-	Instants Instants `json:"-"`
-	Gaps     *Gaps    `json:"-"`
+	// Instants and Gaps feed histograms, Trail and Sampled spans; they are not
+	// part of the JSON form. Trail is nil unless spans are made.
+	Instants Instants  `json:"-"`
+	Gaps     *Gaps     `json:"-"`
+	Trail    []Attempt `json:"-"`
+	Sampled  bool      `json:"-"` // its spans are exported, so that TraceID leads somewhere
+}
+
+// Attempt is one request upstream, as the transport told of it. Times are offsets
+// from the instant at which the call was received.
+type Attempt struct {
+	Start     Duration // a connection was asked for
+	Connected Duration // there was one
+	Sent      Duration // the request had been written whole
+	FirstByte Duration // the first byte of an answer came
+	Upstream  string   // host:port
+	Reused    bool     // the connection had served before
 }
 
 // Degradation is a reason why metering of a call is incomplete.

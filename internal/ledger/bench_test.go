@@ -105,7 +105,7 @@ func BenchmarkRows(b *testing.B) {
 				}
 				b.StartTimer()
 				cpu -= cpuTime()
-				if added, _, err := db.add(group); err != nil || added != size {
+				if added, _, _, err := db.add(group); err != nil || added != size {
 					b.Fatal(added, err)
 				}
 				cpu += cpuTime()

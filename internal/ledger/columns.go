@@ -76,6 +76,8 @@ const (
 	colClientProtocol
 	colBench
 	colClientRetries
+	colSurroundings
+	colJoules
 	colEnd // one past the last
 )
 
@@ -84,7 +86,7 @@ const numColumns = int(colEnd) - 1
 
 // kind says how a column's value is written: text as it is; whole as an
 // integer; millis as nanoseconds in the spill and as milliseconds, a REAL, in
-// the database.
+// the database: there a million is 1.
 type kind byte
 
 const (
@@ -168,4 +170,6 @@ var columns = [colEnd]struct {
 	colClientProtocol:    {"client_protocol", text},
 	colBench:             {"bench", whole},
 	colClientRetries:     {"client_retries", whole},
+	colSurroundings:      {"surroundings", text},
+	colJoules:            {"gpu_joules", millis}, // a millionth of it in the spill
 }

@@ -57,6 +57,7 @@ type progress struct {
 	rows     int64     // new rows in the database
 	crashed  int64     // of those, calls that had no end
 	replayed int64     // of those, from segments of earlier processes
+	amended  int64     // amendments that went in
 	repeated int64     // entries whose row the database had
 	refused  int64     // entries that the database will never take
 	damage   int64     // places where the spill was damaged
@@ -179,26 +180,27 @@ func (c *committer) step() (more bool, err error) {
 		c.progress.busy = time.Time{}
 		c.mu.Unlock()
 	}()
-	added, refused := 0, 0
+	added, amended, refused := 0, 0, 0
 	if len(c.tail.rows) > 0 {
 		if err := c.open(); err != nil {
 			return false, err
 		}
-		if added, refused, err = c.db.add(c.tail.rows); err != nil {
+		if added, amended, refused, err = c.db.add(c.tail.rows); err != nil {
 			return false, err
 		}
 	}
-	c.account(added, refused)
+	c.account(added, amended, refused)
 	return true, c.settle()
 }
 
 // account counts what has been committed.
-func (c *committer) account(added, refused int) {
+func (c *committer) account(added, amended, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, t := &c.progress, &c.tail
 	p.rows += int64(added)
-	p.repeated += int64(len(t.rows) - added - refused)
+	p.amended += int64(amended)
+	p.repeated += int64(len(t.rows) - added - amended - refused)
 	p.refused += int64(refused)
 	if t.orphans {
 		p.crashed += int64(added)

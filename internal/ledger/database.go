@@ -49,7 +49,7 @@ type database struct {
 	file os.FileInfo // of the file that is open
 	wal  os.FileInfo // of its write-ahead log, once there is one
 
-	insert, watermark, rollUp, advance, forget *sqlite3.Stmt
+	insert, amend, watermark, rollUp, advance, forget *sqlite3.Stmt
 
 	rows  uint64         // put so far
 	bound [colEnd]uint64 // the last of them that had the column; 0: the parameter is NULL
@@ -97,7 +97,7 @@ func openDatabase(ctx context.Context, path string) (d *database, err error) {
 		stmt **sqlite3.Stmt
 		sql  string
 	}{
-		{&d.insert, insertSQL}, {&d.watermark, `SELECT seq FROM usage_watermark`}, {&d.rollUp, rollUpSQL},
+		{&d.insert, insertSQL}, {&d.amend, amendSQL}, {&d.watermark, `SELECT seq FROM usage_watermark`}, {&d.rollUp, rollUpSQL},
 		{&d.advance, `UPDATE usage_watermark SET seq = ?`},
 		{&d.forget, `DELETE FROM calls WHERE seq IN (SELECT seq FROM calls WHERE time_ns < ? ORDER BY time_ns LIMIT ?)`},
 	} {
@@ -171,15 +171,17 @@ func migrateStep(conn *sqlite3.Conn, steps []string) (done bool, err error) {
 type pending struct {
 	fields  []byte
 	crashed bool // the fields are those of a start that has no end
+	amends  bool // the fields are those of an amendment
 }
 
 // add puts rows into the database, those that it does not have yet, and brings
 // the hourly sums up to them, all in one transaction that is synced to the
-// disk. It returns how many were new, and how many the database will never take.
-func (d *database) add(rows []pending) (added, refused int, err error) {
+// disk. It returns how many were new, how many were amendments, and how many the
+// database will never take.
+func (d *database) add(rows []pending) (added, amended, refused int, err error) {
 	tx, err := d.conn.BeginImmediate()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer func() {
 		tx.End(&err)
@@ -188,39 +190,46 @@ func (d *database) add(rows []pending) (added, refused int, err error) {
 		}
 	}()
 	if !d.watermark.Step() {
-		return 0, 0, errors.Join(errors.New("usage_watermark has no row"), d.watermark.Reset())
+		return 0, 0, 0, errors.Join(errors.New("usage_watermark has no row"), d.watermark.Reset())
 	}
 	mark := d.watermark.ColumnInt64(0)
 	if err := d.watermark.Reset(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	for _, r := range rows {
-		fresh, err := d.put(r, mark+int64(added)+1)
+		var fresh bool
+		if r.amends {
+			err = d.change(r.fields)
+		} else {
+			fresh, err = d.put(r, mark+int64(added)+1)
+		}
 		switch {
 		case errors.Is(err, sqlite3.CONSTRAINT), errors.Is(err, sqlite3.MISMATCH), errors.Is(err, sqlite3.TOOBIG), errors.Is(err, errFields):
 			refused++
 		case err != nil:
-			return 0, 0, err
+			return 0, 0, 0, err
+		case r.amends:
+			amended++
 		case fresh:
 			added++
 		}
 	}
 	if added == 0 {
-		return 0, refused, nil
+		return 0, amended, refused, nil
 	}
 	if err := d.rollUp.BindInt64(1, mark); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if err := d.rollUp.Exec(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if err := d.advance.BindInt64(1, mark+int64(added)); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if err := d.advance.Exec(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	return added, refused, nil
+	return added, amended, refused, nil
 }
 
 // put adds one row with the given seq, unless its id and attempt are there.
@@ -261,23 +270,27 @@ func (d *database) bind(fields []byte) error {
 			return err
 		}
 		fields = rest
-		switch {
-		case !c.known(isText):
-		case isText:
-			err = d.insert.BindRawText(int(c), v.b)
-		case columns[c].kind == millis:
-			err = d.insert.BindFloat(int(c), float64(v.n)/1e6)
-		default:
-			err = d.insert.BindInt64(int(c), v.n)
+		if !c.known(isText) {
+			continue
 		}
-		if err != nil {
+		if err := bindTo(d.insert, c, isText, v); err != nil {
 			return err
 		}
-		if c.known(isText) {
-			d.bound[c] = d.rows
-		}
+		d.bound[c] = d.rows
 	}
 	return nil
+}
+
+// bindTo gives one field to the parameter of its column, which is known.
+func bindTo(stmt *sqlite3.Stmt, c column, isText bool, v value) error {
+	switch {
+	case isText:
+		return stmt.BindRawText(int(c), v.b)
+	case columns[c].kind == millis:
+		return stmt.BindFloat(int(c), float64(v.n)/1e6)
+	default:
+		return stmt.BindInt64(int(c), v.n)
+	}
 }
 
 // forgetBefore deletes rows of calls received before t, at most maxDelete, and

@@ -20,6 +20,7 @@ const (
 
 	kindStart = 'S' // a call was admitted
 	kindEnd   = 'E' // a call ended: its whole row
+	kindAmend = 'A' // what was learnt of a call after its end
 	kindCarry = 'C' // a start whose segment is removed while its call goes on
 	kindProbe = 'P' // nothing: the breaker tries the disk
 )

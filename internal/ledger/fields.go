@@ -42,7 +42,7 @@ func appendText(b []byte, c column, s string) []byte {
 	if s == "" {
 		return b
 	}
-	if len(s) > maxText && c != colFinish {
+	if len(s) > maxText && c != colFinish && c != colSurroundings {
 		s = s[:maxText]
 	}
 	if !utf8.ValidString(s) {

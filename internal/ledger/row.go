@@ -116,7 +116,7 @@ func appendRow(b []byte, rec *call.Record, now func() time.Time) []byte {
 	if rec.ClientRetries != 0 {
 		b = appendWhole(b, colClientRetries, int64(rec.ClientRetries))
 	}
-	return b
+	return appendSurroundings(b, rec)
 }
 
 // set gives a record the value of one column, which is known.
@@ -207,6 +207,9 @@ func set(rec *call.Record, c column, v value) {
 		rec.Bench = v.n != 0
 	case colClientRetries:
 		rec.ClientRetries = int(v.n)
+	case colSurroundings:
+		rec.Surroundings = surroundingsOf(v.b)
+	case colJoules: // is part of the surroundings
 	default:
 		for i, d := range spans(rec) {
 			if spanColumns[i] == c {

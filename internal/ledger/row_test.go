@@ -17,7 +17,7 @@ import (
 func fill(r *rand.Rand, v reflect.Value, always bool) {
 	for i := range v.NumField() {
 		f, field := v.Field(i), v.Type().Field(i)
-		if field.Name == "Instants" || field.Name == "Gaps" || !field.IsExported() {
+		if field.Tag.Get("json") == "-" || !field.IsExported() {
 			continue
 		}
 		if f.Kind() == reflect.Struct && f.NumField() > 2 && f.Type() != reflect.TypeFor[time.Time]() {
@@ -38,6 +38,10 @@ func fill(r *rand.Rand, v reflect.Value, always bool) {
 			*p = true
 		case *call.Count:
 			*p = call.Known(r.Int64N(1 << r.IntN(30)))
+		case *call.Number:
+			*p = call.Figure(float64(r.IntN(1<<20)) / 64)
+		case *[]string:
+			*p = [][]string{{"sw_thermal"}, {"power_cap", "hw_slowdown"}}[r.IntN(2)]
 		case *call.Duration:
 			*p = call.Lasting(time.Duration(r.Int64N(1 << r.IntN(50))))
 		case *call.Finish:

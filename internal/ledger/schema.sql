@@ -99,6 +99,11 @@ CREATE TABLE calls (
 	bytes_out INTEGER,                     -- response body
 	client_protocol TEXT,                  -- HTTP/1.1, HTTP/2.0, HTTP/3.0
 
+	-- What engine and GPUs were doing meanwhile, where that is watched.
+	surroundings TEXT,                     -- JSON: engine_at_dispatch, engine_at_first_token, gpu … as in /weir/calls:
+	                                       -- surroundings ->> '$.engine_at_dispatch.waiting'
+	gpu_joules REAL,                       -- the call's share of the energy that the GPUs took
+
 	-- By what this call counts in usage_hours:
 	--   reported, timings, counted, partial   the upstream's figures
 	--   estimated   it reported nothing, and the estimates stand in

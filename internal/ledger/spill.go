@@ -133,7 +133,7 @@ func (s *spill) append(w *waiter, kind byte) error {
 	}
 	s.current.buf = append(s.current.buf, w.entry...)
 	s.current.entries++
-	if kind == kindEnd {
+	if kind == kindEnd || kind == kindAmend {
 		s.current.ends++
 	}
 	s.accepted++

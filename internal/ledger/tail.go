@@ -186,7 +186,7 @@ func (t *tail) parse(at position, last bool) int {
 
 // take takes one entry.
 func (t *tail) take(kind byte, fields []byte, p place) {
-	if kind != kindStart && kind != kindEnd && kind != kindCarry {
+	if kind != kindStart && kind != kindEnd && kind != kindAmend && kind != kindCarry {
 		return
 	}
 	id, attempt, err := identity(fields)
@@ -203,9 +203,11 @@ func (t *tail) take(kind byte, fields []byte, p place) {
 		if _, open := t.open[key]; open || t.old {
 			t.open[key] = p
 		}
-	case kindEnd:
-		delete(t.open, key)
-		t.rows = append(t.rows, pending{fields: fields})
+	case kindEnd, kindAmend:
+		if kind == kindEnd {
+			delete(t.open, key)
+		}
+		t.rows = append(t.rows, pending{fields: fields, amends: kind == kindAmend})
 		if !t.old {
 			t.ends++
 		}
