@@ -38,6 +38,8 @@ var house = map[string]struct {
 	"internal/spend":    {"prices usage and keeps budgets", []string{"internal/call", "internal/keys", "internal/ledger", "internal/quantity", "internal/watch"}, nil},
 	"internal/rtt":      {"asks the kernel for the round trip of a connection", nil, []string{"golang.org/x/sys"}},
 	"internal/engine":   {"reads engines' /metrics", nil, []string{"github.com/prometheus/common", "github.com/prometheus/client_model"}},
+	"internal/gpu": {"samples GPUs", nil,
+		[]string{"github.com/NVIDIA/go-nvml", "github.com/prometheus/common", "github.com/prometheus/client_model"}},
 	"internal/telemetry": {"exports records as spans and metrics; all names in names.go", []string{"internal/call"},
 		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel"}},
 	"internal/gateway": {"walks one call through the rooms, and runs what runs in the background",

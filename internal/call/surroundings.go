@@ -39,8 +39,8 @@ type GPUWindow struct {
 	// Utilization is the mean share of time in which a kernel was resident, 0–1:
 	// it does not say how much of the GPU the kernel used.
 	Utilization Number `json:"utilization,omitzero"`
-	// MemoryBandwidth is the mean share of time in which device memory was read
-	// or written, 0–1.
+	// MemoryBandwidth is the mean traffic of device memory as a share of the most
+	// that it can carry, 0–1.
 	MemoryBandwidth Number `json:"memory_bandwidth,omitzero"`
 	// ClockRatio is the lowest SM clock seen as a share of its maximum, 0–1.
 	ClockRatio Number `json:"clock_ratio,omitzero"`
