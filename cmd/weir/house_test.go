@@ -59,6 +59,8 @@ var house = map[string]struct {
 		[]string{"internal/call", "internal/endpoint", "internal/workload", "internal/stats", "internal/saturation", "internal/engine"}, nil},
 	"internal/report": {"shows the results of load tests to people and programs",
 		[]string{"internal/call", "internal/bench", "internal/endpoint", "internal/saturation", "internal/stats", "internal/workload"}, nil},
+	"internal/doctor": {"checks an endpoint as an expert would",
+		[]string{"sse", "internal/call", "internal/dialect", "internal/endpoint", "internal/engine"}, nil},
 	"internal/command": {"holds the subcommands, one file each",
 		[]string{"sse", "internal/call", "internal/dialect", "internal/gateway", "internal/sim", "internal/telemetry",
 			"internal/keys", "internal/quantity", "internal/ledger", "internal/spend", "internal/engine",

@@ -123,7 +123,7 @@ func NewClient(cfg Config) (*Client, error) {
 		h.Set("Content-Type", "application/json")
 		asIs(h)
 		authorize(h, api, cfg.Key)
-		c.targets[api] = target{root.JoinPath(Path(api)), h, dialectOf(api)}
+		c.targets[api] = target{below(root, Path(api)), h, dialectOf(api)}
 	}
 	return c, nil
 }
@@ -138,6 +138,17 @@ func asIs(h http.Header) {
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", "weir")
 	}
+}
+
+// below is the URL of a path below a root. JoinPath would make one that does not
+// begin with a slash where the root has no path.
+func below(root *url.URL, path string) *url.URL {
+	if root.Path == "" {
+		u := *root
+		u.Path = "/" + path
+		return &u
+	}
+	return root.JoinPath(path)
 }
 
 // parseRoot reads a URL below which API paths stand. Its errors do not show it.

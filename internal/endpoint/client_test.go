@@ -148,3 +148,25 @@ func TestUnknownAPI(t *testing.T) {
 		t.Errorf("%q %v", r.Failed, r.Err)
 	}
 }
+
+// TestTargets: where calls go, whatever the root's path.
+func TestTargets(t *testing.T) {
+	for root, want := range map[string]string{
+		"http://host:8000":            "/chat/completions",
+		"http://host:8000/":           "/chat/completions",
+		"http://host:8000/v1":         "/v1/chat/completions",
+		"http://host:8000/v1/":        "/v1/chat/completions",
+		"https://host/t%C3%A9am/v4//": "/t%C3%A9am/v4/chat/completions",
+		"https://host/a%2Fb/v1":       "/a%2Fb/v1/chat/completions",
+	} {
+		c, err := NewClient(Config{Root: root})
+		if err != nil {
+			t.Errorf("%s: %v", root, err)
+			continue
+		}
+		if got := c.targets[Chat].url.RequestURI(); got != want {
+			t.Errorf("%s: calls go to %s, want %s", root, got, want)
+		}
+		c.Close()
+	}
+}
