@@ -1,0 +1,17 @@
+// Package diagnose names the layer at fault, with evidence; pure functions.
+//
+// Call looks at one call, Window at the calls of a span of time. Both read what
+// stands in the records and nothing else: no clock, no state, no objective. A
+// Finding says which layer took how much of which time, how that is known, what
+// speaks for it and what against, and what to do next.
+//
+// Four rules keep it honest. A figure that is unknown is never taken as 0: a rule
+// that needs it stays silent. A finding that rests on time which nobody could
+// split says so (Source unattributed), is worded as a possibility, and ranks
+// below the others. What no evidence decides is undetermined. And without an
+// objective nobody can say how bad something is, so a finding has a share and a
+// time but no severity.
+//
+// Whether prompts repeat and miss the prefix cache cannot be told: records hold
+// nothing of the prompt, on purpose.
+package diagnose
