@@ -26,6 +26,10 @@ func init() { caddy.RegisterModule(Admin{}) }
 //	POST /weir/limits  {"measure_only": true} keeps limits from refusing anything
 //	GET  /weir/keys    what is known of the callers, without their keys
 //	GET  /weir/ledger  how the ledger stands
+//	GET  /weir/diagnose  what stands out in the latest calls, or in one, with evidence
+//	GET  /weir/engines what the engines' gauges show
+//	GET  /weir/gpus    what the GPUs do
+//	GET  /weir/traces  how the export of spans stands, and the joining of engines' spans
 //	GET  /weir/live    200 while the process lives
 //	GET  /weir/ready   200 while new calls are taken, else 503
 type Admin struct{}
@@ -43,6 +47,10 @@ func (Admin) Routes() []caddy.AdminRoute {
 		{Pattern: "/weir/limits", Handler: caddy.AdminHandlerFunc(limits)},
 		{Pattern: "/weir/keys", Handler: caddy.AdminHandlerFunc(get(keysState))},
 		{Pattern: "/weir/ledger", Handler: caddy.AdminHandlerFunc(get(ledgerState))},
+		{Pattern: "/weir/diagnose", Handler: caddy.AdminHandlerFunc(get(diagnosis))},
+		{Pattern: "/weir/engines", Handler: caddy.AdminHandlerFunc(get(enginesState))},
+		{Pattern: "/weir/gpus", Handler: caddy.AdminHandlerFunc(get(gpusState))},
+		{Pattern: "/weir/traces", Handler: caddy.AdminHandlerFunc(get(tracesState))},
 		{Pattern: "/weir/live", Handler: caddy.AdminHandlerFunc(get(func(w http.ResponseWriter, _ *http.Request) error {
 			answerProbe(w, true)
 			return nil

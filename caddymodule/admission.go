@@ -115,3 +115,10 @@ func (l lateLedger) End(rec *call.Record) {
 		open.End(rec)
 	}
 }
+
+// Amend implements gateway.Ledger.
+func (l lateLedger) Amend(a *call.Amendment) {
+	if open := l.app.ledger.Load(); open != nil {
+		open.Amend(a)
+	}
+}

@@ -12,12 +12,15 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"github.com/weirgate/weir/internal/gateway"
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/ledger"
 	"github.com/weirgate/weir/internal/spend"
+	"github.com/weirgate/weir/internal/telemetry"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -33,6 +36,14 @@ type App struct {
 	Ledger *LedgerConfig `json:"ledger,omitempty"`
 	// Prices is the file of what tokens cost, for reports and for budgets in money.
 	Prices string `json:"prices,omitempty"`
+	// Engines says whose metrics are read, to stand beside each call.
+	Engines []*EngineConfig `json:"engines,omitempty"`
+	// GPU says how GPUs are watched. Default: not at all.
+	GPU *GPUConfig `json:"gpu,omitempty"`
+	// OTLP makes spans of calls and says where they go. Default: none are made.
+	OTLP *OTLPConfig `json:"otlp,omitempty"`
+	// Receiver takes engines' own spans, to know each call's queue and prefill.
+	Receiver *ReceiverConfig `json:"otlp_receiver,omitempty"`
 
 	shared  *shared
 	storage certmagic.Storage
@@ -42,8 +53,16 @@ type App struct {
 	prices *spend.PriceFile
 	ledger atomic.Pointer[ledger.Ledger]
 	wanted map[string]wanted // by pool
-	once   sync.Once
-	failed error // of once
+	// remembers are the servers whose requests know their connection.
+	remembers map[*caddyhttp.Server]bool
+	once      sync.Once
+	failed    error // of once
+
+	beside    *gateway.Beside
+	reception *reception // nil without a Receiver
+	// metricsExport is nil unless metrics are sent over OTLP.
+	metricsExport *telemetry.MetricsExport
+	watching      []string // keys of watchers that are in use
 
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -72,6 +91,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	// this app has started: whoever comes first loads the secret.
 	s.gateway.SetSecretSource(sync.OnceValue(a.secret))
 	a.wanted = make(map[string]wanted)
+	a.remembers = make(map[*caddyhttp.Server]bool)
 	if a.Keys != nil {
 		a.keys = s.rooms.store(a.Keys.File)
 	}
@@ -96,7 +116,32 @@ func (a *App) Validate() error {
 			return fmt.Errorf("ledger: %w", err)
 		}
 	}
-	return nil
+	return a.validateBeside()
+}
+
+func (a *App) validateBeside() error {
+	for _, c := range a.Engines {
+		if err := c.validate(); err != nil {
+			return err
+		}
+	}
+	if a.GPU != nil {
+		if err := a.GPU.validate(); err != nil {
+			return err
+		}
+	}
+	if a.OTLP != nil {
+		if err := a.OTLP.validate(); err != nil {
+			return err
+		}
+	}
+	if a.Receiver == nil {
+		return nil
+	}
+	if a.OTLP == nil {
+		return errors.New("otlp_receiver joins engines' spans to calls by the trace that goes upstream, and without otlp none does: add otlp beside it")
+	}
+	return a.Receiver.validate()
 }
 
 // want notes what a directive says of a pool. Two directives may share a pool if
@@ -199,6 +244,9 @@ func (a *App) begin() error {
 			}
 			a.ledger.Store(l)
 		}
+		if a.beside, a.failed = a.lookOn(); a.failed != nil {
+			return
+		}
 		a.failed = a.shared.rooms.enter(a)
 	})
 	return a.failed
@@ -274,7 +322,7 @@ func (a *App) Stop() error {
 		a.cancel()
 		a.background.Wait()
 	}
-	return a.shared.rooms.retire(a)
+	return errors.Join(a.shared.rooms.retire(a), a.lookAway())
 }
 
 // Cleanup implements caddy.CleanerUpper.
@@ -282,7 +330,7 @@ func (a *App) Cleanup() error {
 	if a.shared == nil {
 		return nil
 	}
-	err := a.shared.rooms.retire(a)
+	err := errors.Join(a.shared.rooms.retire(a), a.lookAway())
 	release()
 	return err
 }

@@ -68,6 +68,15 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			default:
 				return d.Errf("stale_retry is on or off, not %q", state)
 			}
+		case "propagate":
+			var state string
+			if !one(d, &state) {
+				return d.ArgErr()
+			}
+			if state != "on" && state != "off" {
+				return d.Errf("propagate is on or off, not %q", state)
+			}
+			h.NoPropagate = state == "off"
 		case "probes":
 			h.Probes = &Probes{Live: "/livez", Ready: "/readyz"}
 			switch paths := d.RemainingArgs(); len(paths) {
@@ -78,7 +87,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return d.Err("probes takes no path, or two: <live path> <ready path>")
 			}
 		default:
-			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry, probes, pool, require_key, "+
+			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry, propagate, probes, pool, require_key, "+
 				"limit, mode, replicas, queue, default_output_tokens and reader_timeout", option)
 		}
 	}

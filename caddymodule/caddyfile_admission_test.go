@@ -185,7 +185,7 @@ func TestAdmissionDirectiveErrors(t *testing.T) {
 		"queue {\ncalls 1\nclass a {\nttft fast\n}\n}":                        "ttft: ",
 		"queue {\ncalls 1\nclass a {\nshare 3\n}\n}":                          `a class of the queue has no option "share"; it has weight and ttft`,
 		"queue {\ncalls 1\n}\nqueue {\ncalls 1\n}":                            "queue is given twice",
-		"limits 5": "it has dialect, class, usage_policy, stale_retry, probes, pool, require_key, limit, mode, replicas, queue, default_output_tokens and reader_timeout",
+		"limits 5": "it has dialect, class, usage_policy, stale_retry, propagate, probes, pool, require_key, limit, mode, replicas, queue, default_output_tokens and reader_timeout",
 	} {
 		var h caddyfileHandler
 		if err := h.parse("weir {\n" + text + "\n}"); err == nil || !strings.Contains(err.Error(), want) {
@@ -350,7 +350,7 @@ func TestGlobalOptionErrors(t *testing.T) {
 		"ledger sqlite u.db {\nretention long\n}":  "or say forever",
 		"ledger sqlite u.db {\nfail_closed now\n}": "wrong argument count",
 		"ledger sqlite u.db {\nkeep 5\n}":          `ledger has no option "keep"; it has spill, max_spill, retention and fail_closed`,
-		"key a":                                    `the global weir block has no option "key"; it has keys, ledger and prices`,
+		"key a":                                    `the global weir block has no option "key"; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver`,
 	} {
 		if _, err := adapted("{\nweir {\n" + text + "\n}\n}\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

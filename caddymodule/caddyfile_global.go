@@ -20,6 +20,10 @@ import (
 //			fail_closed
 //		}
 //		prices <file>
+//		engine <kind> <url> { … }
+//		gpu    nvml | dcgm <url>
+//		otlp   [<endpoint>] { … }
+//		otlp_receiver [<http address>] { … }
 //	}
 func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 	d.Next() // the option's name
@@ -30,7 +34,7 @@ func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 	seen := make(map[string]bool)
 	for d.NextBlock(0) {
 		option := d.Val()
-		if seen[option] {
+		if seen[option] && option != "engine" {
 			return nil, d.Errf("%s is given twice", option)
 		}
 		seen[option] = true
@@ -49,8 +53,29 @@ func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 			if app.Ledger, err = parseLedger(d); err != nil {
 				return nil, err
 			}
+		case "engine":
+			c, err := parseEngine(d)
+			if err != nil {
+				return nil, err
+			}
+			app.Engines = append(app.Engines, c)
+		case "gpu":
+			var err error
+			if app.GPU, err = parseGPU(d); err != nil {
+				return nil, err
+			}
+		case "otlp":
+			var err error
+			if app.OTLP, err = parseOTLP(d); err != nil {
+				return nil, err
+			}
+		case "otlp_receiver":
+			var err error
+			if app.Receiver, err = parseReceiver(d); err != nil {
+				return nil, err
+			}
 		default:
-			return nil, d.Errf("the global weir block has no option %q; it has keys, ledger and prices", option)
+			return nil, d.Errf("the global weir block has no option %q; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver", option)
 		}
 	}
 	return httpcaddyfile.App{Name: "weir", Value: caddyconfig.JSON(app, nil)}, nil

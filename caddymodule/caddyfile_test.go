@@ -22,9 +22,11 @@ func TestDirective(t *testing.T) {
 		"weir {\n}":              `{}`,
 		"weir {\nclass batch\n}": `{"class":"batch"}`,
 		"weir {\ndialect openai.chat\nusage_policy inject\nstale_retry off\n}": `{"dialect":"openai.chat","usage_policy":"inject","no_stale_retry":true}`,
-		"weir {\nusage_policy inject_and_strip\nstale_retry on\n}":             `{"usage_policy":"inject_and_strip"}`,
-		"weir {\nprobes\n}":       `{"probes":{"live":"/livez","ready":"/readyz"}}`,
-		"weir {\nprobes /a /b\n}": `{"probes":{"live":"/a","ready":"/b"}}`,
+		"weir {\npropagate off\n}":                                 `{"no_propagate":true}`,
+		"weir {\npropagate on\n}":                                  `{}`,
+		"weir {\nusage_policy inject_and_strip\nstale_retry on\n}": `{"usage_policy":"inject_and_strip"}`,
+		"weir {\nprobes\n}":                                        `{"probes":{"live":"/livez","ready":"/readyz"}}`,
+		"weir {\nprobes /a /b\n}":                                  `{"probes":{"live":"/a","ready":"/b"}}`,
 	} {
 		var h caddyfileHandler
 		if err := h.parse(text); err != nil {
@@ -41,11 +43,12 @@ func TestDirective(t *testing.T) {
 func TestDirectiveErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"weir on":                      "wrong argument",
-		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry, probes, pool",
+		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry, propagate, probes, pool",
 		"weir {\nclass\n}":             "wrong argument",
 		"weir {\nclass a b\n}":         "wrong argument",
 		"weir {\nclass a\nclass b\n}":  "given twice",
 		"weir {\nstale_retry maybe\n}": "on or off",
+		"weir {\npropagate some\n}":    "on or off",
 		"weir {\nprobes /a\n}":         "<live path> <ready path>",
 		"weir {\ndialect\n}":           "wrong argument",
 		"weir {\nusage_policy\n}":      "wrong argument",
@@ -109,7 +112,7 @@ func TestGlobalBlock(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	for block, want := range map[string]string{
-		"nothing":               `no option "nothing"; it has keys, ledger and prices`,
+		"nothing":               `no option "nothing"; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver`,
 		"keys":                  "wrong argument count",
 		"keys a b":              "wrong argument count",
 		"keys a\nkeys b":        "given twice",

@@ -27,6 +27,7 @@ func init() { caddy.RegisterModule(Handler{}) }
 //		class        <name>
 //		usage_policy passthrough|inject|inject_and_strip
 //		stale_retry  on|off
+//		propagate    on|off
 //		probes       [<live path> <ready path>]
 //	}
 //
@@ -49,6 +50,10 @@ type Handler struct {
 	// NoStaleRetry switches off the one retry of a request that met a
 	// keep-alive connection which the upstream had already closed.
 	NoStaleRetry bool `json:"no_stale_retry,omitempty"`
+
+	// NoPropagate keeps the trace that a call is part of from the upstream, where
+	// spans are made: an upstream that somebody else runs has no use for it.
+	NoPropagate bool `json:"no_propagate,omitempty"`
 
 	// Pool names the limits and the queue that the calls share with those of
 	// other directives that name the same. Default: default.
@@ -109,8 +114,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	h.shared = h.app.shared
+	h.app.keepConnection(ctx)
 	h.options = gateway.Options{
-		Dialect: dialect.ByName(h.Dialect), Class: h.Class, Usage: h.UsagePolicy, NoReplay: h.NoStaleRetry,
+		Dialect: dialect.ByName(h.Dialect), Class: h.Class, Usage: h.UsagePolicy, NoReplay: h.NoStaleRetry, Private: h.NoPropagate,
 	}
 	if h.options.Class == "" {
 		h.options.Class = DefaultClass
@@ -118,7 +124,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.provisionAdmission(); err != nil {
 		return err
 	}
-	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Retries: proxyRetries, Checkpoint: checkpoint}
+	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Connection: connection, Retries: proxyRetries, Checkpoint: checkpoint}
 	return nil
 }
 

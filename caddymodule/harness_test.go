@@ -146,15 +146,25 @@ func (r *run) get(path string) (status int, body []byte) {
 	return res.StatusCode, body
 }
 
-// freeAddress returns a loopback address on which nobody listens.
+// given are the addresses that freeAddress has returned: a port that nobody
+// listens on yet may come up again.
+var given sync.Map
+
+// freeAddress returns a loopback address on which nobody listens, another one
+// each time.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func port(address string) string {

@@ -52,10 +52,11 @@ func TestReadmeCaddyfiles(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	collector := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, b := range blocks {
 		listen := freeAddress(t)
 		text := strings.NewReplacer(":8080 {", "http://:"+port(listen)+" {\n\tbind 127.0.0.1", "https://taotoken.net", up,
-			"127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up,
+			"127.0.0.1:4318", collector, "127.0.0.1:4319", freeAddress(t), "127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up,
 			"keys.json", filepath.Join(dir, "keys.json"), "usage.db", filepath.Join(dir, "usage.db")).Replace(b[1])
 		globals := ""
 		if inner, ok := strings.CutPrefix(text, "{\n"); ok {
@@ -85,13 +86,13 @@ func TestReadmeCaddyfiles(t *testing.T) {
 // TestReadmeDirective: the options that the README lists are the directive's.
 func TestReadmeDirective(t *testing.T) {
 	text := readme(t)
-	for _, option := range []string{"dialect", "class", "usage_policy", "stale_retry", "probes",
+	for _, option := range []string{"dialect", "class", "usage_policy", "stale_retry", "propagate", "probes",
 		"pool", "require_key", "limit", "mode", "replicas", "queue", "default_output_tokens", "reader_timeout"} {
 		if !regexp.MustCompile(`(?m)^\t` + option + ` +`).MatchString(text) {
 			t.Errorf("the README does not show %s", option)
 		}
 	}
-	if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(":80 {\nweir {\nnothing\n}\n}"), nil); err == nil || !strings.Contains(err.Error(), "it has dialect, class, usage_policy, stale_retry, probes, pool, require_key, limit, mode, replicas, queue, default_output_tokens and reader_timeout") {
+	if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(":80 {\nweir {\nnothing\n}\n}"), nil); err == nil || !strings.Contains(err.Error(), "it has dialect, class, usage_policy, stale_retry, propagate, probes, pool, require_key, limit, mode, replicas, queue, default_output_tokens and reader_timeout") {
 		t.Errorf("the directive says of its options: %v", err)
 	}
 }
@@ -123,7 +124,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // TestReadmeFields: every field of the record's tables in the README exists.
 func TestReadmeFields(t *testing.T) {
-	names := map[string]bool{"phases": true, "phase_sources": true, "engine": true}
+	names := map[string]bool{"phases": true, "phase_sources": true, "engine": true, "engine_at_dispatch": true, "engine_at_first_token": true, "gpu": true}
 	for _, n := range call.FieldNames() {
 		names[n] = true
 		if phase, is := strings.CutPrefix(n, "phases."); is {

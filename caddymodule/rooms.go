@@ -191,6 +191,7 @@ func (r *rooms) retire(a *App) error {
 func (r *rooms) hold(a *App) error {
 	r.holds = a
 	r.prices.Store(a.prices)
+	a.shared.gateway.SetBeside(a.beside)
 	var all error
 	for name, p := range r.pools {
 		want := a.wanted[name]

@@ -44,6 +44,10 @@ func acquire() (*shared, error) {
 		s := &shared{gateway: gateway.New(m), metrics: m, rooms: newRooms()}
 		m.Live(s.live)
 		m.Walls(s.walls)
+		m.Engines(s.engines)
+		m.GPUs(s.gpus)
+		m.Spans(s.spans)
+		m.Joins(s.joins)
 		remember(s)
 		return s, nil
 	})
@@ -128,5 +132,8 @@ func cutAll(ctx context.Context) {
 		if err := s.rooms.flush(ctx); err != nil {
 			caddy.Log().Named("weir").Warn("the ledger has not taken everything; its spill keeps the rest for the next start", zap.Error(err))
 		}
+	}
+	if err := endWatchers(); err != nil {
+		caddy.Log().Named("weir").Warn("what watched beside the calls did not end well", zap.Error(err))
 	}
 }

@@ -52,12 +52,14 @@ type Admission struct {
 // DefaultOutput is Admission.DefaultOutput when that is not set.
 const DefaultOutput = 1024
 
-// Ledger keeps what calls used. Neither method may block for long.
+// Ledger keeps what calls used. No method may block for long.
 type Ledger interface {
 	// Start records an admitted call before it is sent. An error refuses the call.
 	Start(*ledger.Start) error
 	// End records how a call ended.
 	End(*call.Record)
+	// Amend records what was learnt of it after that.
+	Amend(*call.Amendment)
 }
 
 // entry is one call's way through an Admission.

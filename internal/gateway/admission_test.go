@@ -34,7 +34,9 @@ type books struct {
 	mu     sync.Mutex
 	starts []ledger.Start
 	ends   []*call.Record
-	err    error // of Start
+
+	amendments []*call.Amendment
+	err        error // of Start
 }
 
 func (b *books) Start(s *ledger.Start) error {
@@ -50,6 +52,12 @@ func (b *books) End(rec *call.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ends = append(b.ends, rec)
+}
+
+func (b *books) Amend(a *call.Amendment) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.amendments = append(b.amendments, a)
 }
 
 // house is a gateway with everything before the upstream.
@@ -246,7 +254,7 @@ func TestCutCallsFreeTheirSlot(t *testing.T) {
 // minute: what they get in a minute is the burst and what flowed in.
 func TestManyClientsOneLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, sim.Config{Slots: 64})
+		e := simulated(t, sim.Config{Slots: 64})
 		h := newHouse(t, enforced(call.Limits{TokensPerMinute: call.Known(100)}), queue.Config{})
 		start := time.Now()
 		var all sync.WaitGroup
@@ -292,7 +300,7 @@ func TestManyClientsOneLimit(t *testing.T) {
 // a limit smaller than what is usually reserved.
 func TestFirstCallIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, sim.Config{})
+		e := simulated(t, sim.Config{})
 		h := newHouse(t, enforced(call.Limits{TokensPerMinute: call.Known(100)}), queue.Config{})
 		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
 		if rec := h.call(httptest.NewRecorder(), r, direct(e)); rec.Outcome != call.Completed || rec.Reserved.Or(0) > 100 {
@@ -308,7 +316,7 @@ func TestShadowTouchesNothing(t *testing.T) {
 	policy := enforced(call.Limits{TokensPerMinute: call.Known(60), RequestsPerMinute: call.Known(3)})
 	run := func(t *testing.T, mode limit.Mode, bare bool) (bodies []string, headers []http.Header, recs []*call.Record) {
 		synctest.Test(t, func(t *testing.T) {
-			e := engine(t, sim.Config{Seed: 7})
+			e := simulated(t, sim.Config{Seed: 7})
 			p := policy
 			p.Mode = mode
 			h := newHouse(t, p, queue.Config{Calls: 1})

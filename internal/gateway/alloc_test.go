@@ -27,6 +27,7 @@ func (n nowhere) SetReadDeadline(time.Time) error { return nil }
 type ignored struct{}
 
 func (ignored) Observe(*call.Record)     {}
+func (ignored) Phases(*call.Record)      {}
 func (ignored) Unmeasured(string)        {}
 func (ignored) Barred(string)            {}
 func (ignored) AddedDelay(time.Duration) {}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/meter"
+	"github.com/weirgate/weir/internal/otlpin"
 	"github.com/weirgate/weir/internal/telemetry"
 )
 
@@ -37,6 +39,9 @@ type Surroundings struct {
 	Cause func(err error) error
 	// Upstream returns the address of the upstream that served, "" when unknown.
 	Upstream func(*http.Request) string
+	// Connection returns the connection of the request's client, nil when it has
+	// none of its own.
+	Connection func(*http.Request) net.Conn
 	// Retries returns how often the proxy behind Next has tried again within one
 	// run; false when none ran.
 	Retries func(*http.Request) (int, bool)
@@ -75,6 +80,10 @@ type Call struct {
 
 	candidates []*dialect.Dialect
 	dialect    *dialect.Dialect
+	beside     *Beside
+	span       telemetry.Span
+	ticket     *otlpin.Ticket // nil unless the engine's own span is waited for
+	counted    int64          // events with output that the GPUs' books have
 	wants      call.Request
 	identity   call.Identity
 	instants   call.Instants
@@ -134,11 +143,10 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 	}
 	c := &Call{
 		gateway: g, options: options, around: around, request: r, received: received,
-		candidates: candidates, dialect: candidates[0],
+		candidates: candidates, dialect: candidates[0], beside: g.beside.Load(),
 		identity: call.Identity{
 			ID:        g.newID(),
 			RequestID: call.NameOf(first(r.Header, "X-Request-Id")),
-			TraceID:   traceID(r),
 			Run:       call.NameOf(first(r.Header, "X-Weir-Run")),
 			Time:      received,
 			Class:     options.Class,
@@ -146,6 +154,12 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 
 			ClientRetries: retries(r.Header),
 		},
+	}
+	if c.beside.Tracer != nil {
+		c.span = c.beside.Tracer.Begin(r)
+		c.identity.TraceID = c.span.TraceID()
+	} else {
+		c.identity.TraceID = traceID(r)
 	}
 	key := keys.FromRequest(r.Header, r.URL.RawQuery)
 	if options.Admission != nil {
@@ -212,6 +226,7 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	for _, reason := range c.degraded {
 		c.meter.Degrade(reason)
 	}
+	c.track()
 	c.tap = tap{w: w, control: &c.control, call: c, meter: c.meter}
 	r := c.outgoing()
 	err = c.run(r, next)
@@ -283,6 +298,7 @@ func (c *Call) end(err error, panicked any) {
 		if c.body != nil {
 			c.letGo(true)
 		}
+		c.ticket.Done(time.Now(), nil)
 		c.stall.close()
 		if c.upload != nil {
 			c.upload.stop()
@@ -303,10 +319,14 @@ func (c *Call) end(err error, panicked any) {
 	e.At = at
 	e.Instants = c.endInstants()
 	e.UsageOnRequest = c.hidesUsage
+	if trip := c.trace.trip.Load(); trip > 0 {
+		e.RTT = call.Lasting(time.Duration(trip - 1))
+	}
 
 	rec := &call.Record{Identity: c.identity}
 	c.meter.Finish(rec, e)
-	rec.Identity.Dialect = c.dialect.Name
+	rec.ClientRTT = c.clientTrip()
+	rec.Identity.Dialect, rec.Operation = c.dialect.Name, c.dialect.Operation
 	c.count() // of a run that did not return
 	rec.Attempts = c.attempts
 	rec.Replayed = c.replayed
@@ -319,8 +339,13 @@ func (c *Call) end(err error, panicked any) {
 		rec.BytesIn = c.body.size()
 	}
 	rec.BytesOut += int64(c.refusedBytes)
+	c.surroundings(rec)
 	if c.entry != nil {
 		c.settle(rec)
+	}
+	if t := c.beside.Tracer; t != nil {
+		rec.Trail = c.trace.attemptsMade(c.attempts)
+		rec.Sampled = t.End(&c.span, rec)
 	}
 	// A handler that writes after it has returned reaches no meter.
 	c.tap.meter = nil
@@ -330,6 +355,7 @@ func (c *Call) end(err error, panicked any) {
 	}
 	c.record.Store(rec)
 	c.gateway.keep(rec)
+	c.join(rec)
 }
 
 // endInstants settles which instants are known. A handler without a connection
@@ -351,6 +377,17 @@ func (c *Call) endInstants() call.Instants {
 		at.FirstByte = first
 	}
 	return at
+}
+
+// clientTrip returns the round trip between the client and the gateway.
+func (c *Call) clientTrip() call.Duration {
+	if c.around.Connection == nil {
+		return call.Duration{}
+	}
+	if trip, known := c.gateway.trips.Of(c.around.Connection(c.request), time.Now()); known {
+		return call.Lasting(trip)
+	}
+	return call.Duration{}
 }
 
 func (c *Call) upstream() string {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"github.com/weirgate/weir/internal/rtt"
+
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -106,7 +108,7 @@ func TestTraceIsReusedWhenQuiet(t *testing.T) {
 		"two attempts":      {func(t *upstreamTrace) { t.getConn(""); all(t) }, false},
 		"an interim answer": {func(t *upstreamTrace) { all(t); t.gotInterim() }, false},
 	} {
-		trace := newTrace(t.Context(), time.Now())
+		trace := newTrace(t.Context(), time.Now(), new(rtt.Samples))
 		c.do(trace)
 		trace.take()
 		trace.free()

@@ -61,6 +61,7 @@ func TestMeterFault(t *testing.T) {
 type panics struct{ counted }
 
 func (*panics) Observe(*call.Record) { panic("boom") }
+func (*panics) Phases(*call.Record)  { panic("boom") }
 
 // TestMetricsFault: what counts records cannot break a call, and does not go unseen.
 func TestMetricsFault(t *testing.T) {
@@ -70,7 +71,7 @@ func TestMetricsFault(t *testing.T) {
 		_, err := io.WriteString(w, wholeJSON)
 		return err
 	})
-	if w.Body.String() != wholeJSON || rec == nil || g.Faults() != 1 || g.Live() != (Live{}) {
+	if w.Body.String() != wholeJSON || rec == nil || g.Faults() != 2 || g.Live() != (Live{}) {
 		t.Errorf("body %q, record %v, %d faults, live %+v", w.Body, rec, g.Faults(), g.Live())
 	}
 }

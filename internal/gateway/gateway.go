@@ -12,6 +12,7 @@ import (
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/keys"
+	"github.com/weirgate/weir/internal/rtt"
 )
 
 // Budgets that keep memory bounded. They are not knobs: the defaults suit
@@ -29,6 +30,7 @@ const (
 // own goroutine and must not block.
 type Metrics interface {
 	Observe(*call.Record)     // once per call, at its end
+	Phases(*call.Record)      // once per call, when its phases are final
 	Unmeasured(reason string) // a request that is not an inference call
 	Barred(reason string)     // such a request that was refused
 	AddedDelay(time.Duration) // the gateway's own time on one chunk; sampled
@@ -46,6 +48,8 @@ type Gateway struct {
 	prefix  string
 	counter atomic.Uint64
 	faults  atomic.Int64
+	trips   rtt.Samples // of connections, to clients and upstream
+	beside  atomic.Pointer[Beside]
 }
 
 // New returns a Gateway that reports to metrics. Keys have no id until it has a
@@ -58,6 +62,7 @@ func New(metrics Metrics) *Gateway {
 		prefix:  strings.ToLower(base32.StdEncoding.EncodeToString(seed[:])),
 	}
 	g.looks.limit = MaxLooks
+	g.SetBeside(nil)
 	return g
 }
 
@@ -141,6 +146,9 @@ type Options struct {
 	Usage UsagePolicy
 	// Admission is what calls pass before they are sent; nil lets all pass.
 	Admission *Admission
+	// Private keeps the call's place in a trace from the upstream, where spans are
+	// made: one that belongs to somebody else has no use for it.
+	Private bool
 	// NoReplay switches off the one retry over a stale keep-alive connection.
 	NoReplay bool
 }

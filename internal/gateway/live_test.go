@@ -162,7 +162,7 @@ func TestShutdown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := new(counted)
 				g := New(m)
-				do := serving(t, g, proxied(t, engine(t, sim.Config{})))
+				do := serving(t, g, proxied(t, simulated(t, sim.Config{})))
 				body, client := io.Pipe()
 				r := httptest.NewRequest("POST", "http://gateway/v1/chat/completions", body)
 				r.RequestURI = ""

@@ -64,6 +64,7 @@ func (c *Call) outgoing() *http.Request {
 	if r.Header == nil {
 		r.Header = make(http.Header)
 	}
+	c.span.Propagate(r.Header, !c.options.Private)
 	if len(r.Header["Accept-Encoding"]) == 0 {
 		// Without this the transport asks for gzip by itself and unpacks the
 		// answer, so that neither headers nor bytes are the upstream's own.

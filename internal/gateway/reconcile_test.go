@@ -28,7 +28,7 @@ func TestTokensReconcile(t *testing.T) {
 		total = 1000
 	}
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, sim.Config{Slots: 64, Truths: total, OutputMin: 3, OutputMax: 30, ForceUsage: true})
+		e := simulated(t, sim.Config{Slots: 64, Truths: total, OutputMin: 3, OutputMax: 30, ForceUsage: true})
 		h := newHouse(t, enforced(call.Limits{TokensPerMinute: call.Known(1e9), Concurrency: call.Known(200)}), queue.Config{Calls: 100})
 		rng := rand.New(rand.NewPCG(4, 4))
 		next := direct(e)
@@ -167,7 +167,7 @@ func TestOverload(t *testing.T) {
 		var mu sync.Mutex // guards both
 		synctest.Test(t, func(t *testing.T) {
 			const slots, tokens = 8, 40
-			e := engine(t, sim.Config{Slots: slots, Truths: 1, NoPrefixCache: true})
+			e := simulated(t, sim.Config{Slots: slots, Truths: 1, NoPrefixCache: true})
 			q := queue.Config{Calls: slots, MaxWaiting: 100_000, MaxPerClass: 100_000, MaxPerKey: 100_000, MaxBytes: 1 << 40, MaxWait: time.Hour, Shed: shed}
 			h := newHouse(t, limit.Policy{Mode: limit.Enforce}, q)
 			h.options.Admission.Weights = map[string]int{"interactive": 16, "completion": 4, "batch": 1}

@@ -89,6 +89,9 @@ func (t *tap) Write(b []byte) (int, error) {
 	if t.call.entry != nil {
 		t.call.charge()
 	}
+	if t.call.beside.GPUs != nil {
+		t.call.wrote(begin)
+	}
 	if !t.call.tokenSeen && t.meter.FirstToken().IsKnown() {
 		t.call.tokenSeen = true
 		t.call.gateway.live.settled(t.call)

@@ -26,6 +26,7 @@ type counted struct {
 	barred     []string
 	mu         sync.Mutex
 	records    []*call.Record
+	phases     []*call.Record // whose phases are final
 	unmeasured map[string]int
 	delays     int
 }
@@ -34,6 +35,12 @@ func (c *counted) Observe(rec *call.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.records = append(c.records, rec)
+}
+
+func (c *counted) Phases(rec *call.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phases = append(c.phases, rec)
 }
 
 func (c *counted) Unmeasured(reason string) {
@@ -58,7 +65,7 @@ func (c *counted) AddedDelay(time.Duration) {
 }
 
 // engine starts a simulated engine within the bubble.
-func engine(t *testing.T, cfg sim.Config) *sim.Engine {
+func simulated(t *testing.T, cfg sim.Config) *sim.Engine {
 	t.Helper()
 	e, err := sim.Start(cfg)
 	if err != nil {
@@ -96,7 +103,7 @@ func TestTimingEqualsTheScript(t *testing.T) {
 	for _, metrics := range []bool{true, false} {
 		t.Run(fmt.Sprintf("per-request metrics %v", metrics), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := engine(t, sim.Config{Slots: 2, PerRequestMetrics: metrics, FrontendTime: 3 * time.Millisecond})
+				e := simulated(t, sim.Config{Slots: 2, PerRequestMetrics: metrics, FrontendTime: 3 * time.Millisecond})
 				m := new(counted)
 				g := New(m)
 				var all sync.WaitGroup
@@ -275,7 +282,7 @@ func copied(t *testing.T, h http.Handler) NextFunc {
 // server, with the instants that only they can tell.
 func TestTimingThroughAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, sim.Config{Slots: 2, PerRequestMetrics: true})
+		e := simulated(t, sim.Config{Slots: 2, PerRequestMetrics: true})
 		m := new(counted)
 		g := New(m)
 		next := proxied(t, e)
@@ -318,7 +325,7 @@ func TestPhasesAddUp(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := engine(t, sim.Config{})
+				e := simulated(t, sim.Config{})
 				m := new(counted)
 				g := New(m)
 				r := chat("x", 10, "")

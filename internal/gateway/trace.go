@@ -2,13 +2,19 @@ package gateway
 
 import (
 	"context"
+	"net"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/rtt"
 )
+
+// maxTrail is how many attempts of one call are told apart, the latest of them.
+const maxTrail = 8
 
 // upstreamTrace notes what the transport tells of the attempts of one call. Its
 // hooks run on the transport's goroutines, some after the handler has returned,
@@ -28,6 +34,13 @@ type upstreamTrace struct {
 	wroteAll  atomic.Bool  // the last attempt's request was written without an error
 	remote    atomic.Pointer[string]
 	body      atomic.Pointer[attemptBody]
+	trip      atomic.Int64 // the connection's round trip when the last attempt's first byte came, plus 1; 0 is unknown
+
+	trips *rtt.Samples
+	mu    sync.Mutex
+	conn  net.Conn // of the last attempt
+	trail [maxTrail]call.Attempt
+	begun int // attempts on the trail and before it
 
 	hooks httptrace.ClientTrace // made once, and never changed
 }
@@ -35,7 +48,7 @@ type upstreamTrace struct {
 // traces are those that were freed.
 var traces sync.Pool
 
-func newTrace(ctx context.Context, received time.Time) *upstreamTrace {
+func newTrace(ctx context.Context, received time.Time, trips *rtt.Samples) *upstreamTrace {
 	t, _ := traces.Get().(*upstreamTrace)
 	if t == nil {
 		t = new(upstreamTrace)
@@ -46,7 +59,7 @@ func newTrace(ctx context.Context, received time.Time) *upstreamTrace {
 			GotFirstResponseByte: t.gotFirstByte,
 		}
 	}
-	t.received, t.ctx = received, ctx
+	t.received, t.ctx, t.trips = received, ctx, trips
 	return t
 }
 
@@ -65,6 +78,10 @@ func (t *upstreamTrace) free() {
 	t.firstByte.Store(0)
 	t.remote.Store(nil)
 	t.body.Store(nil)
+	t.trip.Store(0)
+	t.conn = nil
+	clear(t.trail[:])
+	t.begun = 0
 	traces.Put(t)
 }
 
@@ -90,6 +107,7 @@ func (t *upstreamTrace) getConn(hostPort string) {
 	t.connected.Store(0)
 	t.wrote.Store(0)
 	t.firstByte.Store(0)
+	t.trip.Store(0)
 	t.interim.Store(false)
 	t.reused.Store(false)
 	t.wroteAll.Store(false)
@@ -97,26 +115,72 @@ func (t *upstreamTrace) getConn(hostPort string) {
 		remote := hostPort // escapes only here
 		t.remote.Store(&remote)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conn = nil
+	t.trail[t.begun%maxTrail] = call.Attempt{Start: call.Lasting(time.Since(t.received)), Upstream: hostPort}
+	t.begun++
+}
+
+// latest changes what is known of the latest attempt.
+func (t *upstreamTrace) latest(change func(*call.Attempt)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun > 0 {
+		change(&t.trail[(t.begun-1)%maxTrail])
+	}
+}
+
+// attemptsMade returns the latest attempts in order, at most n of them; when each
+// ended is not told.
+func (t *upstreamTrace) attemptsMade(n int) []call.Attempt {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n = min(n, t.begun, maxTrail)
+	made := make([]call.Attempt, 0, n)
+	for i := t.begun - n; i < t.begun; i++ {
+		made = append(made, t.trail[i%maxTrail])
+	}
+	return slices.Clip(made)
 }
 
 func (t *upstreamTrace) gotConn(info httptrace.GotConnInfo) {
-	t.connected.Store(t.now())
+	now := t.now()
+	t.connected.Store(now)
 	t.reused.Store(info.Reused)
+	t.latest(func(a *call.Attempt) {
+		a.Connected, a.Reused = call.Lasting(time.Duration(now-1)), info.Reused
+		t.conn = info.Conn
+	})
 	if b := t.body.Load(); b != nil {
 		b.begin(t.ctx)
 	}
 }
 
 func (t *upstreamTrace) wroteRequest(info httptrace.WroteRequestInfo) {
-	t.wrote.Store(t.now())
+	now := t.now()
+	t.wrote.Store(now)
 	t.wroteAll.Store(info.Err == nil)
+	if info.Err == nil {
+		t.latest(func(a *call.Attempt) { a.Sent = call.Lasting(time.Duration(now - 1)) })
+	}
 	if b := t.body.Load(); b != nil {
 		b.wroteAll()
 	}
 }
 
 func (t *upstreamTrace) gotFirstByte() {
-	t.firstByte.Store(t.now())
+	now := t.now()
+	t.firstByte.Store(now)
+	var conn net.Conn
+	t.latest(func(a *call.Attempt) {
+		a.FirstByte = call.Lasting(time.Duration(now - 1))
+		conn = t.conn
+	})
+	// The connection lives for sure, and it has just been in use.
+	if trip, known := t.trips.Of(conn, time.Now()); known {
+		t.trip.Store(int64(trip) + 1)
+	}
 	if b := t.body.Load(); b != nil {
 		b.answered()
 	}

@@ -4,7 +4,13 @@
 // each configuration, so Metrics is registered again with each and keeps
 // counting. Observe takes a finished Record once; scrapes only read.
 //
-// Every label comes from a bounded set (see Labels in names.go), and no label
+// Counts and histograms are kept here; figures of queues, engines, GPUs and
+// exports are read from their owners at each scrape (Live, Walls, Engines …).
+// Histograms show the traces of calls whose spans were exported as exemplars. A
+// Tracer exports spans, and a MetricsExport the same metrics over OTLP: neither
+// ever makes a call wait for a collector.
+//
+// Every label comes from a bounded set (see names_labels.go), and no label
 // ever carries a key, a user, a path or any text of a prompt. A figure that is
 // unknown is not observed, rather than observed as 0.
 package telemetry

@@ -11,8 +11,10 @@ import (
 
 // family is one metric of the table with its series.
 type family struct {
-	desc   *prometheus.Desc
-	layout *layout // of histograms; else nil
+	desc      *prometheus.Desc
+	layout    *layout // of histograms; else nil
+	exemplars bool
+	one       float64 // how much of a counter's n is one
 
 	mu     sync.Mutex // guards series
 	series []prometheus.Metric
@@ -23,9 +25,16 @@ func newFamily(m *Metric) *family {
 	for i, l := range m.Labels {
 		names[i] = l.Name
 	}
-	f := &family{desc: prometheus.NewDesc(m.Name, m.Help, names, nil)}
-	if m.Type == Histogram {
-		f.layout = newLayout(m.Edges)
+	f := &family{desc: prometheus.NewDesc(m.Name, m.Help, names, nil), exemplars: m.Exemplars, one: 1}
+	switch {
+	case m.TokenEdges != nil:
+		f.layout = newLayout(inTokens, m.TokenEdges)
+	case m.Type == Histogram:
+		edges := make([]int64, len(m.Edges))
+		for i, e := range m.Edges {
+			edges[i] = int64(e)
+		}
+		f.layout = newLayout(inSeconds, edges)
 	}
 	return f
 }
@@ -37,6 +46,9 @@ func (f *family) collect(ch chan<- prometheus.Metric) {
 	all := slices.Clip(f.series) // only ever appended to
 	f.mu.Unlock()
 	for _, s := range all {
+		if h, is := s.(*histogram); is && f.exemplars {
+			s = h.withExemplars()
+		}
 		ch <- s
 	}
 }
@@ -52,7 +64,7 @@ func (f *family) counter(slot *atomic.Pointer[counter], values ...string) *count
 	if c := slot.Load(); c != nil {
 		return c
 	}
-	c := &counter{desc: f.desc, labels: prometheus.MakeLabelPairs(f.desc, values)}
+	c := &counter{desc: f.desc, labels: prometheus.MakeLabelPairs(f.desc, values), one: f.one}
 	f.series = append(f.series, c)
 	slot.Store(c)
 	return c
@@ -72,6 +84,9 @@ func (f *family) histogram(slot *atomic.Pointer[histogram], values ...string) *h
 		desc: f.desc, labels: prometheus.MakeLabelPairs(f.desc, values),
 		layout: f.layout, counts: make([]atomic.Uint64, len(f.layout.cells)+1),
 	}
+	if f.exemplars {
+		h.exemplars = make([]atomic.Pointer[exemplar], len(f.layout.edges)+1)
+	}
 	f.series = append(f.series, h)
 	slot.Store(h)
 	return h
@@ -81,6 +96,7 @@ func (f *family) histogram(slot *atomic.Pointer[histogram], values ...string) *h
 type counter struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
+	one    float64 // how much of n is one of the metric's unit
 	n      atomic.Uint64
 }
 
@@ -101,7 +117,7 @@ func (c *counter) Desc() *prometheus.Desc { return c.desc }
 // Write is part of prometheus.Metric.
 func (c *counter) Write(out *dto.Metric) error {
 	out.Label = c.labels
-	out.Counter = &dto.Counter{Value: new(float64(c.n.Load()))}
+	out.Counter = &dto.Counter{Value: new(float64(c.n.Load()) / c.one)}
 	return nil
 }
 

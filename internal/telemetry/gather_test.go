@@ -28,14 +28,15 @@ func streamed() *call.Record {
 			UsageSource: call.UsageReported, ContentEvents: call.Known(10), ParseErrors: 2,
 		},
 		Timing: call.Timing{TTFT: ms(200), TTFTUpstream: ms(150), TTFB: ms(120), TTFTVisible: ms(260),
-			TPOT: ms(20), E2E: ms(400)},
+			TPOT: ms(20), E2E: ms(400), ClientRTT: ms(12), UpstreamRTT: ms(2)},
 		Phases: call.Phases{Upload: ms(1), QueueGateway: ms(40), Connect: ms(9), UpstreamRTT: ms(2), QueueEngine: ms(48),
 			Frontend: ms(10), Prefill: ms(90), Decode: ms(179), Tail: ms(20), Delivery: ms(1)},
 		PhaseSources: call.PhaseSources{Upload: call.Measured, QueueGateway: call.Measured, Connect: call.Measured,
 			UpstreamRTT: call.Measured, QueueEngine: call.FromEngine, Frontend: call.Inferred,
 			Prefill: call.FromEngine, Decode: call.Measured, Tail: call.Measured, Delivery: call.Measured},
 		Transport: call.Transport{Attempts: 2, Replayed: true, BytesIn: call.Known(512), BytesOut: 4096, Gaps: gaps,
-			Instants: call.Instants{FirstToken: ms(200), LastToken: ms(380), Ended: ms(400)}},
+			Instants: call.Instants{Sent: ms(50), FirstToken: ms(200), LastToken: ms(380), Ended: ms(400)}},
+		Surroundings: call.Surroundings{GPU: call.GPUWindow{GPUs: 1, Samples: 1, Joules: call.Figure(12.25)}},
 	}
 }
 

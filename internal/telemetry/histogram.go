@@ -13,31 +13,42 @@ import (
 	"github.com/weirgate/weir/internal/call"
 )
 
-// Native histograms have 2^nativeSchema buckets per power of two. They reach
-// from about 1 µs, below which all is one bucket, to about 4.5 hours, above
-// which all stands in the next bucket.
-const (
-	nativeSchema  = 3
-	nativeLowest  = -20 << nativeSchema // key of the bucket that ends at 2^-20 s
-	nativeHighest = 14 << nativeSchema  // key of the bucket that ends at 2^14 s
-)
+// nativeSchema says that native histograms have 2^nativeSchema buckets per power
+// of two.
+const nativeSchema = 3
 
-// layout divides time so finely that every classic and every native bucket is
-// a whole number of its cells. One count per cell then answers both, exactly
-// and from one reading. A layout never changes.
-type layout struct {
-	edges []time.Duration // classic upper bounds
-	cells []time.Duration // upper bounds of the cells but the last, which has none
-	first [65]uint16      // by bit length of the nanoseconds: the first cell that can hold them
-	class []uint16        // by cell: its classic bucket
-	key   []int           // by cell: the key of its native bucket; nativeLowest is the zero bucket
+// scale tells what a histogram counts. Native buckets reach from 2^lowest, below
+// which all is one bucket, to 2^highest, above which all stands in the next bucket.
+type scale struct {
+	one             float64 // how much of what is counted is one of the metric's unit
+	lowest, highest int
 }
 
-func newLayout(edges []time.Duration) *layout {
-	l := &layout{edges: edges, cells: slices.Clone(edges)}
-	native := make([]time.Duration, 0, nativeHighest-nativeLowest+1)
-	for k := nativeLowest; k <= nativeHighest; k++ {
-		native = append(native, time.Duration(math.Exp2(float64(k)/(1<<nativeSchema))*float64(time.Second)))
+var (
+	// inSeconds counts nanoseconds: native buckets from about 1 µs to about 4.5 hours.
+	inSeconds = scale{one: float64(time.Second), lowest: -20, highest: 14}
+	// inTokens counts tokens: native buckets from 1 to 134 million.
+	inTokens = scale{one: 1, lowest: -1, highest: 27}
+)
+
+// layout divides what is counted so finely that every classic and every native
+// bucket is a whole number of its cells. One count per cell then answers both,
+// exactly and from one reading. A layout never changes.
+type layout struct {
+	scale
+	edges []int64    // classic upper bounds
+	cells []int64    // upper bounds of the cells but the last, which has none
+	first [65]uint16 // by bit length: the first cell that can hold such a number
+	class []uint16   // by cell: its classic bucket
+	key   []int      // by cell: the key of its native bucket
+	zero  int        // the key of the native bucket that reaches down to 0
+}
+
+func newLayout(s scale, edges []int64) *layout {
+	l := &layout{scale: s, edges: edges, cells: slices.Clone(edges), zero: s.lowest << nativeSchema}
+	var native []int64
+	for k := l.zero; k <= s.highest<<nativeSchema; k++ {
+		native = append(native, int64(math.Exp2(float64(k)/(1<<nativeSchema))*s.one))
 	}
 	l.cells = append(l.cells, native...)
 	slices.Sort(l.cells)
@@ -46,14 +57,14 @@ func newLayout(edges []time.Duration) *layout {
 		c, _ := slices.BinarySearch(edges, upper)
 		k, _ := slices.BinarySearch(native, upper)
 		l.class = append(l.class, uint16(c))
-		l.key = append(l.key, nativeLowest+k)
+		l.key = append(l.key, l.zero+k)
 	}
 	l.class = append(l.class, uint16(len(edges)))
-	l.key = append(l.key, nativeHighest+1)
+	l.key = append(l.key, s.highest<<nativeSchema+1)
 	for n := range l.first {
 		if n > 0 {
 			lowest := uint64(1) << (n - 1)
-			i, _ := slices.BinarySearchFunc(l.cells, lowest, func(c time.Duration, t uint64) int {
+			i, _ := slices.BinarySearchFunc(l.cells, lowest, func(c int64, t uint64) int {
 				if uint64(c) < t {
 					return -1
 				}
@@ -65,32 +76,37 @@ func newLayout(edges []time.Duration) *layout {
 	return l
 }
 
-// cell returns the cell that holds d, which is not negative.
-func (l *layout) cell(d time.Duration) int {
-	i := int(l.first[bits.Len64(uint64(d))])
-	for i < len(l.cells) && l.cells[i] < d {
+// cell returns the cell that holds n, which is not negative.
+func (l *layout) cell(n int64) int {
+	i := int(l.first[bits.Len64(uint64(n))])
+	for i < len(l.cells) && l.cells[i] < n {
 		i++
 	}
 	return i
 }
 
-// histogram counts durations without a lock and without allocating. It is
-// exposed as a classic and a native histogram at once.
+// histogram counts durations, or tokens, without a lock and without allocating.
+// It is exposed as a classic and a native histogram at once.
 type histogram struct {
-	desc   *prometheus.Desc
-	labels []*dto.LabelPair
-	layout *layout
-	counts []atomic.Uint64 // by cell
-	sum    atomic.Uint64   // seconds, as the bits of a float64
+	desc      *prometheus.Desc
+	labels    []*dto.LabelPair
+	layout    *layout
+	counts    []atomic.Uint64            // by cell
+	sum       atomic.Uint64              // in the metric's unit, as the bits of a float64
+	exemplars []atomic.Pointer[exemplar] // by classic bucket; nil where there are none
 }
 
 // observe counts one duration; a negative one is no time and is left out.
 func (h *histogram) observe(d time.Duration) {
-	if d < 0 {
-		return
+	if d >= 0 {
+		h.count(int64(d))
 	}
-	h.counts[h.layout.cell(d)].Add(1)
-	h.addSum(d.Seconds())
+}
+
+// count counts n, which is not negative.
+func (h *histogram) count(n int64) {
+	h.counts[h.layout.cell(n)].Add(1)
+	h.addSum(float64(n) / h.layout.one)
 }
 
 // merge counts all gaps of one call, each at the middle of its bucket. sum is
@@ -98,7 +114,7 @@ func (h *histogram) observe(d time.Duration) {
 func (h *histogram) merge(g *call.Gaps, sum call.Duration) {
 	var middles float64
 	g.Each(func(middle time.Duration, n uint64) {
-		h.counts[h.layout.cell(middle)].Add(n)
+		h.counts[h.layout.cell(int64(middle))].Add(n)
 		middles += middle.Seconds() * float64(n)
 	})
 	if exact, known := sum.Get(); known && exact >= 0 {
@@ -107,10 +123,10 @@ func (h *histogram) merge(g *call.Gaps, sum call.Duration) {
 	h.addSum(middles)
 }
 
-func (h *histogram) addSum(seconds float64) {
+func (h *histogram) addSum(x float64) {
 	for {
 		old := h.sum.Load()
-		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+seconds)) {
+		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+x)) {
 			return
 		}
 	}
@@ -133,7 +149,7 @@ func (h *histogram) Write(out *dto.Metric) error {
 		}
 		total += n
 		classic[l.class[i]] += n
-		if l.key[i] == nativeLowest {
+		if l.key[i] == l.zero {
 			zero += n
 		} else {
 			native.add(l.key[i], n)
@@ -147,7 +163,7 @@ func (h *histogram) Write(out *dto.Metric) error {
 		// A whole number of nanoseconds divided by 1e9 is the float nearest to
 		// the edge as people write it.
 		buckets[i] = &dto.Bucket{
-			UpperBound:      new(float64(edge) / float64(time.Second)),
+			UpperBound:      new(float64(edge) / l.one),
 			CumulativeCount: new(below),
 		}
 	}
@@ -157,7 +173,7 @@ func (h *histogram) Write(out *dto.Metric) error {
 		SampleSum:     new(math.Float64frombits(h.sum.Load())),
 		Bucket:        buckets,
 		Schema:        new(int32(nativeSchema)),
-		ZeroThreshold: new(math.Exp2(nativeLowest >> nativeSchema)),
+		ZeroThreshold: new(math.Exp2(float64(l.lowest))),
 		ZeroCount:     new(zero),
 		PositiveSpan:  native.spans,
 		PositiveDelta: native.deltas,

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
@@ -70,7 +71,7 @@ func TestNativeBuckets(t *testing.T) {
 	h.observe(math.MaxInt64)   // beyond the last
 	got := written(t, h)
 	counts := nativeCounts(got)
-	want := map[int]int64{0: 2, 1: 1, 8: 1, nativeHighest + 1: 1}
+	want := map[int]int64{0: 2, 1: 1, 8: 1, 14<<nativeSchema + 1: 1}
 	if len(counts) != len(want) {
 		t.Errorf("native buckets %v, want %v", counts, want)
 	}
@@ -102,6 +103,32 @@ func nativeCounts(h *dto.Histogram) map[int]int64 {
 		}
 	}
 	return counts
+}
+
+// TestTokens: a histogram of tokens has buckets of whole tokens, in both forms.
+func TestTokens(t *testing.T) {
+	f := newFamily(&Metric{Name: "test_usage", Type: Histogram, TokenEdges: usageEdges})
+	h := f.histogram(new(atomic.Pointer[histogram]))
+	sum := 0.0
+	for _, n := range []int64{0, 1, 2, 3, 4, 5, 1024, 1025, 67_108_864, 1 << 27, maxFigure} {
+		h.count(n)
+		sum += float64(n)
+	}
+	got := written(t, h)
+	within := map[float64]uint64{1: 2, 4: 5, 16: 6, 64: 6, 256: 6, 1024: 7, 4096: 8, 16_777_216: 8, 67_108_864: 9}
+	for _, b := range got.GetBucket() {
+		if want, asked := within[b.GetUpperBound()]; asked && b.GetCumulativeCount() != want {
+			t.Errorf("le %v: %d calls, want %d", b.GetUpperBound(), b.GetCumulativeCount(), want)
+		}
+	}
+	// Key k holds (2^((k−1)/8), 2^(k/8)] tokens: 2 is key 8, 3 stands in (2.83, 3.08], 5 in (4.76, 5.19].
+	want := map[int]int64{0: 1, 8: 1, 13: 1, 16: 1, 19: 1, 80: 1, 81: 1, 208: 1, 216: 1, 217: 1}
+	if counts := nativeCounts(got); !maps.Equal(counts, want) {
+		t.Errorf("native buckets %v, want %v", counts, want)
+	}
+	if got.GetZeroCount() != 1 || got.GetZeroThreshold() != 0.5 || got.GetSampleCount() != 11 || got.GetSampleSum() != sum {
+		t.Errorf("%d of no token up to %v, %d calls of %v tokens in all, want %v", got.GetZeroCount(), got.GetZeroThreshold(), got.GetSampleCount(), got.GetSampleSum(), sum)
+	}
 }
 
 // Any durations: classic and native buckets count them all, each where a plain
@@ -143,6 +170,36 @@ func TestHistogramAgainstPlainCounting(t *testing.T) {
 				t.Errorf("native bucket %d: %d, want %d", k, counts[k], want)
 			}
 		}
+	}
+}
+
+// Any numbers of tokens, likewise.
+func TestTokensAgainstPlainCounting(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	f := newFamily(&Metric{Name: "test_usage", Type: Histogram, TokenEdges: usageEdges})
+	h := f.histogram(new(atomic.Pointer[histogram]))
+	within := make([]uint64, len(usageEdges))
+	native := make(map[int]int64)
+	for range 20_000 {
+		n := int64(math.Exp2(r.Float64()*27)) - 1
+		h.count(n)
+		for i, e := range usageEdges {
+			if n <= e {
+				within[i]++
+			}
+		}
+		if n > 0 {
+			native[int(math.Ceil(math.Log2(float64(n))*8))]++
+		}
+	}
+	got := written(t, h)
+	for i, b := range got.GetBucket() {
+		if b.GetCumulativeCount() != within[i] {
+			t.Errorf("le %v: %d, want %d", usageEdges[i], b.GetCumulativeCount(), within[i])
+		}
+	}
+	if counts := nativeCounts(got); !maps.Equal(counts, native) {
+		t.Errorf("native buckets %v, want %v", counts, native)
 	}
 }
 

@@ -62,6 +62,35 @@ func outcomeLabel(o call.Outcome) string {
 	return Other
 }
 
+// errorTypes are the values of the label error_type beside the empty one: the
+// outcomes that are failures.
+var errorTypes = [...]call.Outcome{call.UpstreamError, call.Timeout, call.StreamError, call.Truncated, call.Unrecognised,
+	call.ReaderStalled, call.GatewayShutdown, call.InternalError, call.Crashed}
+
+// numErrors is how many places errorIndex has.
+const numErrors = len(errorTypes) + 2
+
+// errorIndex returns 0 for what is no failure, else one more than the outcome's
+// place in errorTypes; the place after the last stands for Other.
+func errorIndex(o call.Outcome) int {
+	if !o.Failed() {
+		return 0
+	}
+	for i, known := range errorTypes {
+		if o == known {
+			return i + 1
+		}
+	}
+	return numErrors - 1
+}
+
+func errorLabel(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return labelAt(errorTypes[:], i-1)
+}
+
 // statusClasses are the values of the label status_class, by the status' first digit.
 var statusClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
@@ -122,6 +151,9 @@ const (
 	kindInput  = 0
 	kindOutput = 1
 	numKinds   = 5
+	// numTokenTypes is how many of the kinds, the first, are values of the label
+	// token_type: the others are parts of them.
+	numTokenTypes = 2
 )
 
 func tokenCounts(u *call.Usage) [numKinds]call.Count {

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,9 @@ func TestJunkModelsDoNotFillTheCap(t *testing.T) {
 		rec := refused()
 		rec.Model = fmt.Sprintf("junk-%d", i)
 		rec.Outcome, rec.Status = call.UpstreamError, 404
-		m.Observe(rec)
+		observe(m, rec)
 	}
-	m.Observe(streamed())
+	observe(m, streamed())
 	all := gather(t, m)
 	if got := len(all["weir_calls_total"].GetMetric()); got != 2 {
 		t.Errorf("weir_calls_total has %d series, want 2", got)
@@ -48,7 +49,7 @@ func TestLabelsAreCapped(t *testing.T) {
 		rec.Status = 200 + i%2*i
 		rec.PhaseSources.Prefill = call.Source(fmt.Sprintf("source-%d", i))
 		rec.UsageSource = call.UsageSource(fmt.Sprintf("source-%d", i))
-		m.Observe(rec)
+		observe(m, rec)
 		m.Unmeasured(fmt.Sprintf("reason-%d", i))
 	}
 	all := gather(t, m)
@@ -85,8 +86,8 @@ func TestCallSeriesAreCapped(t *testing.T) {
 			for _, o := range call.Outcomes {
 				rec := refused()
 				rec.Dialect, rec.Class, rec.Outcome = fmt.Sprint(d), fmt.Sprint(c), o
-				m.Observe(rec)
-				m.Observe(rec)
+				observe(m, rec)
+				observe(m, rec)
 				n += 2
 			}
 		}
@@ -98,6 +99,82 @@ func TestCallSeriesAreCapped(t *testing.T) {
 	}
 	if sum := total(all, "weir_calls_total"); sum != float64(n) {
 		t.Errorf("adds up to %v, want %d", sum, n)
+	}
+}
+
+// TestErrorSeriesAreCapped: every model can fail in every way.
+func TestErrorSeriesAreCapped(t *testing.T) {
+	m := New()
+	n := 0
+	for model := range ModelCap {
+		for class := range ClassCap {
+			rec := streamed() // teaches the model
+			rec.Model, rec.Class = fmt.Sprint(model), fmt.Sprint(class)
+			observe(m, rec)
+			for _, o := range errorTypes {
+				rec.Outcome = o
+				observe(m, rec)
+				observe(m, rec)
+				n += 2
+			}
+		}
+	}
+	failed, other := 0, uint64(0)
+	var all uint64
+	for _, s := range gather(t, m)["gen_ai_server_request_duration_seconds"].GetMetric() {
+		if hasLabels(s, []string{"error_type", ""}) {
+			continue
+		}
+		failed++
+		all += s.GetHistogram().GetSampleCount()
+		if hasLabels(s, []string{"model", Other, "class", Other}) {
+			other += s.GetHistogram().GetSampleCount()
+		}
+	}
+	if failed != ErrorSeriesCap+len(errorTypes) || all != uint64(n) || other == 0 {
+		t.Errorf("%d series of failed calls, want %d; they count %d of %d, %d of them as %s", failed, ErrorSeriesCap+len(errorTypes), all, n, other, Other)
+	}
+}
+
+// TestErrorTypes: the label's values are the outcomes that are failures.
+func TestErrorTypes(t *testing.T) {
+	for _, o := range call.Outcomes {
+		if got := slices.Contains(errorTypes[:], o); got != o.Failed() {
+			t.Errorf("%s is an error type: %v", o, got)
+		}
+	}
+}
+
+// TestMemoryIsBounded: what all labels at their caps can take.
+func TestMemoryIsBounded(t *testing.T) {
+	m := New()
+	const (
+		cell     = 8           // a count
+		exemplar = 8 + 48 + 32 // a pointer, what it points to, and the trace's digits
+	)
+	bytes := 0
+	for i := range table {
+		f := m.families[i]
+		if f.layout == nil {
+			continue
+		}
+		series := 1
+		for _, l := range table[i].Labels {
+			series *= l.Cap + 1
+		}
+		if i == serverDuration {
+			series = (ModelCap+1)*(ClassCap+1) + ErrorSeriesCap + len(errorTypes) + 1
+		}
+		if cells := len(f.layout.cells); cells > 350 {
+			t.Errorf("%s: %d cells", table[i].Name, cells)
+		}
+		bytes += series * (len(f.layout.cells) + 1) * cell
+		if f.exemplars {
+			bytes += series * (len(f.layout.edges) + 1) * exemplar
+		}
+	}
+	if bytes > 64<<20 {
+		t.Errorf("all histograms take up to %d MiB, want at most 64", bytes>>20)
 	}
 }
 
@@ -124,7 +201,7 @@ func TestModelIsLearntFromAnswers(t *testing.T) {
 			m := New()
 			rec := streamed()
 			tt.change(rec)
-			m.Observe(rec)
+			observe(m, rec)
 			if find(t, gather(t, m), "weir_calls_total", "model", tt.want) == nil {
 				t.Errorf("no call under model %q", tt.want)
 			}
@@ -134,10 +211,10 @@ func TestModelIsLearntFromAnswers(t *testing.T) {
 
 func TestModelKeepsItsLabel(t *testing.T) {
 	m := New()
-	m.Observe(streamed())
+	observe(m, streamed())
 	failed := streamed()
 	failed.Outcome, failed.Status = call.UpstreamError, 500
-	m.Observe(failed)
+	observe(m, failed)
 	if find(t, gather(t, m), "weir_calls_total", "model", "llama", "status_class", "5xx") == nil {
 		t.Error("a learnt model lost its label when a call failed")
 	}

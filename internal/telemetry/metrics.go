@@ -16,8 +16,13 @@ import (
 // methods may be called at the same time, and do nothing on a nil Metrics.
 type Metrics struct {
 	families [numMetrics]*family
-	live     atomic.Pointer[func() LiveState]
-	walls    atomic.Pointer[func() WallState]
+
+	live    source[LiveState]
+	walls   source[WallState]
+	engines source[[]EngineState]
+	gpus    source[[]GPUState]
+	spans   source[TracerState]
+	joins   source[JoinState]
 
 	models, classes, dialects *learnt
 
@@ -25,13 +30,16 @@ type Metrics struct {
 	series map[modelKey]*modelSeries
 	calls  map[callKey]*atomic.Pointer[counter]
 
+	others  *modelSeries // of what is beyond the caps
+	failing atomic.Int64 // series of failed calls in gen_ai_server_request_duration_seconds
+
 	phases                               [numPhases][len(phaseSources) + 1]atomic.Pointer[histogram]
 	unmeasured, degraded, parseErrors    *counters
 	refusals, wouldRefuse                *counters
 	estimated                            *counters
 	limited, retries                     *counter
 	attempts, replays, bytesIn, bytesOut *counter
-	addedDelay                           *histogram
+	addedDelay, clientRTT, upstreamRTT   *histogram
 }
 
 // LiveState is what holds at this moment. The zero value is an idle gateway.
@@ -54,6 +62,9 @@ func New() *Metrics {
 	for i := range table {
 		m.families[i] = newFamily(&table[i])
 	}
+	m.families[callJoules].one = jouleParts
+	m.others = &modelSeries{modelKey: modelKey{Other, Other}}
+	m.series[m.others.modelKey] = m.others
 	m.unmeasured = newCounters(m.families[unmeasured], newLearnt(ReasonCap))
 	m.degraded = newCounters(m.families[degraded], newLearnt(ReasonCap))
 	m.parseErrors = newCounters(m.families[parseErrors], m.dialects)
@@ -64,7 +75,8 @@ func New() *Metrics {
 	m.attempts, m.replays = single(attempts), single(replays)
 	m.limited, m.retries = single(upstreamLimited), single(clientRetries)
 	m.bytesIn, m.bytesOut = single(bytesIn), single(bytesOut)
-	m.addedDelay = m.families[addedDelay].histogram(new(atomic.Pointer[histogram]))
+	alone := func(row int) *histogram { return m.families[row].histogram(new(atomic.Pointer[histogram])) }
+	m.addedDelay, m.clientRTT, m.upstreamRTT = alone(addedDelay), alone(clientRTT), alone(upstreamRTT)
 	return m
 }
 
@@ -90,12 +102,8 @@ func (m *Metrics) Register(reg prometheus.Registerer) error {
 // possibly several at once, and should return at once; nil takes the gauges
 // away. The last one set holds.
 func (m *Metrics) Live(state func() LiveState) {
-	switch {
-	case m == nil:
-	case state == nil:
-		m.live.Store(nil)
-	default:
-		m.live.Store(&state)
+	if m != nil {
+		m.live.set(state)
 	}
 }
 
@@ -139,20 +147,27 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, f := range c.families {
 		f.collect(ch)
 	}
-	if walls := c.walls.Load(); walls != nil {
-		c.collectWalls(ch, (*walls)())
+	s := sending{c, ch}
+	if walls, set := c.walls.get(); set {
+		s.walls(walls)
 	}
-	source := c.live.Load()
-	if source == nil {
-		return
+	if engines, set := c.engines.get(); set {
+		s.engines(engines)
 	}
-	now := (*source)()
-	gauge := func(row int, v float64) {
-		ch <- prometheus.MustNewConstMetric(c.families[row].desc, prometheus.GaugeValue, v)
+	if gpus, set := c.gpus.get(); set {
+		s.gpus(gpus)
 	}
-	gauge(callsInFlight, float64(now.InFlight))
-	gauge(callsAwaiting, float64(now.AwaitingFirstToken))
-	if age, known := now.OldestAwaiting.Get(); known {
-		gauge(oldestAwaiting, age.Seconds())
+	if spans, set := c.spans.get(); set {
+		s.spans(spans)
+	}
+	if joins, set := c.joins.get(); set {
+		s.joins(joins)
+	}
+	if live, set := c.live.get(); set {
+		s.figure(callsInFlight, float64(live.InFlight))
+		s.figure(callsAwaiting, float64(live.AwaitingFirstToken))
+		if age, known := live.OldestAwaiting.Get(); known {
+			s.figure(oldestAwaiting, age.Seconds())
+		}
 	}
 }

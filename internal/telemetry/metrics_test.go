@@ -13,13 +13,13 @@ import (
 // Caddy makes a new registry with each configuration; counts go on.
 func TestRegisterAgain(t *testing.T) {
 	m := New()
-	m.Observe(streamed())
+	observe(m, streamed())
 	for i := range 3 {
 		all := gather(t, m)
 		if got := total(all, "weir_calls_total"); got != float64(1+i) {
 			t.Errorf("registry %d shows %v calls, want %d", i, got, 1+i)
 		}
-		m.Observe(streamed())
+		observe(m, streamed())
 	}
 	reg := prometheus.NewRegistry()
 	for range 2 {
@@ -55,7 +55,7 @@ func TestLiveIsAskedAtEachScrape(t *testing.T) {
 
 func TestNilIsSafe(t *testing.T) {
 	var none *Metrics
-	none.Observe(streamed())
+	observe(none, streamed())
 	none.Unmeasured(UnknownPath)
 	none.AddedDelay(time.Second)
 	none.Live(func() LiveState { return LiveState{} })
@@ -63,8 +63,8 @@ func TestNilIsSafe(t *testing.T) {
 		t.Error(err)
 	}
 	m := New()
-	m.Observe(nil)
-	m.Observe(&call.Record{})
+	observe(m, nil)
+	observe(m, &call.Record{})
 	if err := m.Register(nil); err != nil {
 		t.Error(err)
 	}
@@ -88,7 +88,7 @@ func TestConcurrent(t *testing.T) {
 			rec.Model = string(rune('a' + w%3))
 			for i := range each {
 				rec.Outcome = call.Outcomes[i%3]
-				m.Observe(rec)
+				observe(m, rec)
 				m.AddedDelay(time.Duration(i))
 				m.Unmeasured(UnknownPath)
 				if i%50 == 0 {
@@ -113,8 +113,8 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	m := New()
 	rec, other := streamed(), refused()
 	if n := testing.AllocsPerRun(100, func() {
-		m.Observe(rec)
-		m.Observe(other)
+		observe(m, rec)
+		observe(m, other)
 	}); n != 0 {
 		t.Errorf("%v allocations in two calls, want 0", n)
 	}
@@ -127,11 +127,16 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	m, rec := New(), streamed()
-	rec.Degraded, rec.ParseErrors = nil, 0
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Observe(rec)
+	for _, sampled := range []bool{false, true} {
+		b.Run(map[bool]string{false: "unsampled", true: "sampled"}[sampled], func(b *testing.B) {
+			m, rec := New(), streamed()
+			rec.Degraded, rec.ParseErrors = nil, 0
+			rec.Time, rec.TraceID, rec.Sampled = time.Unix(1_790_000_000, 0), testTrace, sampled
+			b.ReportAllocs()
+			for b.Loop() {
+				observe(m, rec)
+			}
+		})
 	}
 }
 
@@ -141,7 +146,7 @@ func BenchmarkObserveParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		rec := streamed()
 		for pb.Next() {
-			m.Observe(rec)
+			observe(m, rec)
 		}
 	})
 }

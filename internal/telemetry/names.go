@@ -1,101 +1,5 @@
 package telemetry
 
-import "time"
-
-// Type is the kind of a metric, as Prometheus names it.
-type Type string
-
-const (
-	Counter   Type = "counter"
-	Gauge     Type = "gauge"
-	Histogram Type = "histogram"
-)
-
-// Other is the label value of everything beyond a label's cap, and of what is
-// not in a label's fixed set.
-const Other = "_other"
-
-// Label is one dimension of a metric. Its values are a fixed set, or are learnt
-// in the order of their appearance until Cap; the rest is Other.
-type Label struct {
-	Name string
-	// Cap is the most values the label can have, Other not counted.
-	Cap int
-	// Help says what the label holds.
-	Help string
-}
-
-// The caps of learnt labels.
-const (
-	// ModelCap is the number of models with a label of their own. A model is
-	// learnt from its first call that brought an answer, so that names which no
-	// upstream serves do not use it up. Until then, and when the request named
-	// no model, its calls count under Other.
-	ModelCap = 64
-	// ClassCap is the number of classes with a label of their own.
-	ClassCap = 16
-	// DialectCap is the number of dialects with a label of their own.
-	DialectCap = 32
-	// ReasonCap is the number of reasons per metric with a label of their own.
-	ReasonCap = 32
-	// CallSeriesCap is the number of label combinations of weir_calls_total
-	// beyond which new ones have Other as dialect, model and class.
-	CallSeriesCap = 4096
-	// WallCap is the number of walls (what refused, or would have) with a label
-	// of their own. There are fewer.
-	WallCap = 64
-	// SubjectCap is the number of keys, models and pools whose limits are
-	// shown: those whose limits are used most.
-	SubjectCap = 100
-	// PoolCap is the number of pools with a label of their own.
-	PoolCap = 32
-)
-
-// The labels. Their order in Metric.Labels is the order of their values.
-var (
-	labelModel   = Label{"model", ModelCap, "model as the client asked for it, once a call to it has succeeded"}
-	labelClass   = Label{"class", ClassCap, "class of service of the call"}
-	labelDialect = Label{"dialect", DialectCap, "API that the call spoke"}
-	labelOutcome = Label{"outcome", len(outcomes), "how the call ended"}
-	labelStatus  = Label{"status_class", len(statusClasses), "1xx to 5xx as answered to the client, none when nothing was"}
-	labelStream  = Label{"stream", 2, "true when the answer came, or was asked for, as a stream"}
-	labelPhase   = Label{"phase", numPhases, "part of the call's time"}
-	labelSource  = Label{"source", len(phaseSources), "how the phase is known: measured, engine, inferred, unattributed"}
-	labelKind    = Label{"kind", numKinds, "input, output, cached, cache_write, reasoning"}
-	labelUsage   = Label{"source", len(usageSources), "where the figure comes from: reported, timings, counted, partial, none"}
-	labelWall    = Label{"by", WallCap, "what refused: scope and dimension of a limit, queue and its reason, key, model, budget, ledger, path"}
-	labelPool    = Label{"pool", PoolCap, "pool of upstreams, as the configuration names it"}
-	labelScope   = Label{"scope", 4, "whose calls share the limit: key, model, key_model, pool"}
-	labelDim     = Label{"dimension", 6, "what is limited, as the Caddyfile names it"}
-	labelSubject = Label{"subject", SubjectCap, "the key (alias or short id), model or pool that the limit holds for"}
-	labelFile    = Label{"file", 2, "keys or prices"}
-	labelReason  = Label{"reason", ReasonCap, "short code of the reason"}
-)
-
-// Reasons of Unmeasured.
-const (
-	// UnknownPath: no dialect knows the request's path.
-	UnknownPath = "unknown_path"
-	// MethodWithoutBody: the method carries no inference request (GET, HEAD, OPTIONS).
-	MethodWithoutBody = "method"
-)
-
-// Metric describes one metric as it is exposed.
-type Metric struct {
-	// Name in Prometheus, with its base unit.
-	Name string
-	// OTel is the name in OpenTelemetry's conventions when the metric means
-	// the same, else "".
-	OTel   string
-	Type   Type
-	Labels []Label
-	// Edges are the upper, inclusive bounds of a histogram's classic buckets.
-	// The native histogram beside them has 8 buckets per power of two.
-	Edges []time.Duration
-	// Help is the definition of the figure.
-	Help string
-}
-
 // The rows of the table.
 const (
 	calls = iota
@@ -109,8 +13,13 @@ const (
 	tpot
 	icl
 	e2e
+	serverDuration
 	phase
+	clientRTT
+	upstreamRTT
 	tokens
+	tokenUsage
+	callJoules
 	unmeasured
 	degraded
 	attempts
@@ -140,10 +49,53 @@ const (
 	ledgerSpill
 	ledgerLag
 	fileError
+
+	engineUp
+	engineRunning
+	engineWaiting
+	engineMaxSeqs
+	engineKVUse
+	engineKVTokens
+	enginePreemptions
+	enginePrefixQueries
+	enginePrefixHits
+	enginePrompt
+	engineGenerated
+
+	gpuUtilization
+	gpuMemoryBandwidth
+	gpuClock
+	gpuMaxClock
+	gpuThrottled
+	gpuPower
+	gpuPowerLimit
+	gpuEnergy
+	gpuTemperature
+	gpuMemoryUsed
+	gpuMemorySize
+	gpuXID
+	gpuUncorrected
+
+	spansExported
+	spansFailed
+	spansDropped
+	spansWaiting
+	spansJoined
+	spansUnjoined
+	spansUntracked
+	spansLate
+	spansAmbiguous
+	spansOverflow
+	spansForwarded
+	spansForwardDropped
 	numMetrics
 )
 
-var perModel = []Label{labelModel, labelClass}
+var (
+	perModel  = []Label{labelModel, labelClass}
+	perEngine = []Label{labelEngine}
+	perGPU    = []Label{labelGPU, labelHost}
+)
 
 // table holds every metric of Weir.
 var table = [numMetrics]Metric{
@@ -165,7 +117,7 @@ var table = [numMetrics]Metric{
 		Help: "Age of the oldest call that awaits its first token; absent when none does.",
 	},
 	ttft: {
-		Name: "weir_ttft_seconds", Type: Histogram, Labels: perModel, Edges: callEdges,
+		Name: "weir_ttft_seconds", Type: Histogram, Labels: perModel, Edges: callEdges, Exemplars: true,
 		Help: "Time to first token of streamed calls: from the request's arrival to the first event that carries model output, time queued in the gateway included.",
 	},
 	ttftUpstream: {
@@ -185,7 +137,7 @@ var table = [numMetrics]Metric{
 	tpot: {
 		// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-metrics.md
 		Name: "gen_ai_server_time_per_output_token_seconds", OTel: "gen_ai.server.time_per_output_token",
-		Type: Histogram, Labels: perModel, Edges: tokenEdges,
+		Type: Histogram, Labels: perModel, Edges: tokenEdges, Exemplars: true,
 		Help: "Time per output token of streamed calls that did not fail: from first to last model output, divided by the reported output tokens after the first; once per call.",
 	},
 	icl: {
@@ -193,16 +145,40 @@ var table = [numMetrics]Metric{
 		Help: "Inter-chunk latency: gaps between events that carry model output. A gap stands in its bucket to within 1/32 of its length.",
 	},
 	e2e: {
-		Name: "weir_e2e_seconds", Type: Histogram, Labels: perModel, Edges: callEdges,
+		Name: "weir_e2e_seconds", Type: Histogram, Labels: perModel, Edges: callEdges, Exemplars: true,
 		Help: "End-to-end time: from the request's arrival to the last byte of the answer. Calls that the client left are not in it.",
+	},
+	serverDuration: {
+		// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-metrics.md
+		Name: "gen_ai_server_request_duration_seconds", OTel: "gen_ai.server.request.duration",
+		Type: Histogram, Labels: []Label{labelModel, labelClass, labelError}, Edges: callEdges, Exemplars: true,
+		Help: "Upstream time of calls that were sent, failed ones too: from the request written upstream to the call's end. Calls that the client left are not in it.",
 	},
 	phase: {
 		Name: "weir_phase_seconds", Type: Histogram, Labels: []Label{labelPhase, labelSource}, Edges: callEdges,
 		Help: "Time of each phase of a call, by how it is known. The phases of one call add up to its whole time, whatever its outcome.",
 	},
+	clientRTT: {
+		Name: "weir_client_rtt_seconds", Type: Histogram, Edges: rttEdges,
+		Help: "The kernel's smoothed round trip to the client, once per call where it is to be had (not over HTTP/3).",
+	},
+	upstreamRTT: {
+		Name: "weir_upstream_rtt_seconds", Type: Histogram, Edges: rttEdges,
+		Help: "The kernel's smoothed round trip of the connection upstream, once per call where it is to be had.",
+	},
 	tokens: {
 		Name: "weir_tokens_total", Type: Counter, Labels: []Label{labelModel, labelClass, labelKind, labelUsage},
 		Help: "Tokens of ended calls, never estimated. input includes cached and cache_write, output includes reasoning: add input and output alone.",
+	},
+	tokenUsage: {
+		// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-metrics.md
+		Name: "gen_ai_client_token_usage", OTel: "gen_ai.client.token.usage",
+		Type: Histogram, Labels: []Label{labelModel, labelClass, labelTokenType}, TokenEdges: usageEdges,
+		Help: "Tokens of one call, never estimated: input includes cached and cache_write, output includes reasoning.",
+	},
+	callJoules: {
+		Name: "weir_gpu_call_joules_total", Type: Counter, Labels: perModel,
+		Help: "Energy of the watched GPUs attributed to calls: each call's share, by output tokens, of what the GPUs took while it ran.",
 	},
 	unmeasured: {
 		Name: "weir_unmeasured_requests_total", Type: Counter, Labels: []Label{labelReason},
@@ -320,42 +296,151 @@ var table = [numMetrics]Metric{
 		Name: "weir_added_delay_seconds", Type: Histogram, Edges: chunkEdges,
 		Help: "The gateway's own time on one chunk of an answer, beside the write to the client; from a sample of chunks.",
 	},
-}
 
-const (
-	micro  = time.Microsecond
-	milli  = time.Millisecond
-	second = time.Second
-)
+	engineUp: {
+		Name: "weir_engine_up", Type: Gauge, Labels: []Label{labelEngine, labelEngineKind},
+		Help: "1 while the engine's own metrics can be read, else 0, and then nothing else of it is shown.",
+	},
+	engineRunning: {
+		Name: "weir_engine_running", Type: Gauge, Labels: perEngine,
+		Help: "Requests that the engine works on, by its own metrics.",
+	},
+	engineWaiting: {
+		Name: "weir_engine_waiting", Type: Gauge, Labels: perEngine,
+		Help: "Requests in the engine's own queue, by its own metrics.",
+	},
+	engineMaxSeqs: {
+		Name: "weir_engine_max_seqs", Type: Gauge, Labels: perEngine,
+		Help: "The most requests that the engine works on at once, as it tells or as configured.",
+	},
+	engineKVUse: {
+		Name: "weir_engine_kv_use_ratio", Type: Gauge, Labels: perEngine,
+		Help: "Share of the engine's KV cache that is in use, 0 to 1; of several ranks the fullest.",
+	},
+	engineKVTokens: {
+		Name: "weir_engine_kv_capacity_tokens", Type: Gauge, Labels: perEngine,
+		Help: "Tokens that the engine's KV cache holds, as it tells or as configured.",
+	},
+	enginePreemptions: {
+		Name: "weir_engine_preemptions_total", Type: Counter, Labels: perEngine,
+		Help: "Requests that the engine put back because its KV cache was full, by its own metrics.",
+	},
+	enginePrefixQueries: {
+		Name: "weir_engine_prefix_cache_queried_tokens_total", Type: Counter, Labels: perEngine,
+		Help: "Prompt tokens that the engine looked for in its prefix cache, by its own metrics.",
+	},
+	enginePrefixHits: {
+		Name: "weir_engine_prefix_cache_hit_tokens_total", Type: Counter, Labels: perEngine,
+		Help: "Prompt tokens that the engine found in its prefix cache, by its own metrics.",
+	},
+	enginePrompt: {
+		Name: "weir_engine_prompt_tokens_total", Type: Counter, Labels: perEngine,
+		Help: "Prompt tokens of the engine's requests, whoever sent them, by its own metrics.",
+	},
+	engineGenerated: {
+		Name: "weir_engine_generated_tokens_total", Type: Counter, Labels: perEngine,
+		Help: "Tokens that the engine generated, for whomever, by its own metrics.",
+	},
 
-// callEdges serve figures of a whole call: the edges that the conventions
-// advise for request duration and time to first token, every objective of the
-// presets, and long calls.
-var callEdges = []time.Duration{
-	1 * milli, 5 * milli, 10 * milli, 20 * milli, 40 * milli, 60 * milli, 80 * milli, 100 * milli, 160 * milli, 200 * milli, 250 * milli,
-	320 * milli, 500 * milli, 640 * milli, 750 * milli, 1 * second, 1280 * milli, 1500 * milli, 2 * second, 2500 * milli, 2560 * milli, 5 * second,
-	5120 * milli, 7500 * milli, 10 * second, 10240 * milli, 20 * second, 20480 * milli, 30 * second, 40960 * milli, 60 * second, 81920 * milli,
-	120 * second, 300 * second, 600 * second,
-}
+	gpuUtilization: {
+		Name: "weir_gpu_utilization_ratio", Type: Gauge, Labels: perGPU,
+		Help: "Share of time in which a kernel was resident, 0 to 1. It does not say how much of the GPU the kernel used.",
+	},
+	gpuMemoryBandwidth: {
+		Name: "weir_gpu_memory_bandwidth_ratio", Type: Gauge, Labels: perGPU,
+		Help: "Traffic of the device memory as a share of the most that it can carry, 0 to 1.",
+	},
+	gpuClock: {
+		Name: "weir_gpu_sm_clock_hertz", Type: Gauge, Labels: perGPU,
+		Help: "Clock of the GPU's multiprocessors.",
+	},
+	gpuMaxClock: {
+		Name: "weir_gpu_sm_clock_max_hertz", Type: Gauge, Labels: perGPU,
+		Help: "The highest clock that the GPU's multiprocessors can have.",
+	},
+	gpuThrottled: {
+		Name: "weir_gpu_throttled", Type: Gauge, Labels: []Label{labelGPU, labelHost, labelThrottle},
+		Help: "1 while the reason holds the GPU's clocks down, else 0. Being idle and clocks that the owner set are no reasons.",
+	},
+	gpuPower: {
+		Name: "weir_gpu_power_watts", Type: Gauge, Labels: perGPU,
+		Help: "Power that the GPU draws.",
+	},
+	gpuPowerLimit: {
+		Name: "weir_gpu_power_limit_watts", Type: Gauge, Labels: perGPU,
+		Help: "The power limit that is enforced.",
+	},
+	gpuEnergy: {
+		Name: "weir_gpu_energy_joules_total", Type: Counter, Labels: perGPU,
+		Help: "Energy that the GPU has used since its driver was loaded.",
+	},
+	gpuTemperature: {
+		Name: "weir_gpu_temperature_celsius", Type: Gauge, Labels: perGPU,
+		Help: "Temperature of the GPU.",
+	},
+	gpuMemoryUsed: {
+		Name: "weir_gpu_memory_used_bytes", Type: Gauge, Labels: perGPU,
+		Help: "Device memory in use.",
+	},
+	gpuMemorySize: {
+		Name: "weir_gpu_memory_size_bytes", Type: Gauge, Labels: perGPU,
+		Help: "Device memory that there is.",
+	},
+	gpuXID: {
+		Name: "weir_gpu_xid", Type: Gauge, Labels: perGPU,
+		Help: "Number (XID) of the last error that the driver reported; 0 when there was none.",
+	},
+	gpuUncorrected: {
+		Name: "weir_gpu_ecc_uncorrected_errors_total", Type: Counter, Labels: perGPU,
+		Help: "Memory errors since the driver was loaded that ECC could not correct.",
+	},
 
-// tokenEdges serve figures of one token or chunk: the conventions' edges for
-// time per output token, the presets' objectives, and edges below 10 ms for
-// engines that are faster than the conventions thought of.
-var tokenEdges = []time.Duration{
-	250 * micro, 500 * micro, 1 * milli, 2 * milli, 3 * milli, 4 * milli, 5 * milli, 6 * milli, 8 * milli, 10 * milli, 15 * milli, 20 * milli, 25 * milli,
-	30 * milli, 40 * milli, 50 * milli, 75 * milli, 100 * milli, 150 * milli, 200 * milli, 300 * milli, 400 * milli, 500 * milli, 750 * milli,
-	1 * second, 2 * second, 2500 * milli, 5 * second, 10 * second,
-}
-
-// WaitEdges serve waits in the gateway's queue, which counts by them itself. The
-// first is for calls that did not wait.
-var WaitEdges = []time.Duration{
-	0, milli, 5 * milli, 10 * milli, 50 * milli, 100 * milli, 250 * milli, 500 * milli, second, 2500 * milli, 5 * second,
-	10 * second, 30 * second, 60 * second,
-}
-
-// chunkEdges serve the gateway's own time on one chunk.
-var chunkEdges = []time.Duration{
-	500 * time.Nanosecond, 1 * micro, 2 * micro, 5 * micro, 10 * micro, 20 * micro, 50 * micro, 100 * micro, 200 * micro, 500 * micro,
-	1 * milli, 2 * milli, 5 * milli, 10 * milli, 100 * milli, 1 * second,
+	spansExported: {
+		Name: "weir_spans_exported_total", Type: Counter,
+		Help: "Spans of calls that the collector took.",
+	},
+	spansFailed: {
+		Name: "weir_spans_failed_total", Type: Counter,
+		Help: "Spans of calls that were sent to the collector in vain.",
+	},
+	spansDropped: {
+		Name: "weir_spans_dropped_total", Type: Counter,
+		Help: "Spans of calls that were not made because too many waited for the collector.",
+	},
+	spansWaiting: {
+		Name: "weir_spans_waiting", Type: Gauge,
+		Help: "Spans of calls that wait for the collector.",
+	},
+	spansJoined: {
+		Name: "weir_engine_spans_joined_total", Type: Counter,
+		Help: "Calls that an engine's own span was joined to.",
+	},
+	spansUnjoined: {
+		Name: "weir_engine_spans_unjoined_total", Type: Counter,
+		Help: "Calls that waited for an engine's span in vain.",
+	},
+	spansUntracked: {
+		Name: "weir_engine_spans_untracked_total", Type: Counter,
+		Help: "Calls that could not wait for an engine's span, because too many did or because they had no trace.",
+	},
+	spansLate: {
+		Name: "weir_engine_spans_late_total", Type: Counter,
+		Help: "Engines' spans that came after the join window of their call. A longer window would have joined them.",
+	},
+	spansAmbiguous: {
+		Name: "weir_engine_spans_ambiguous_total", Type: Counter,
+		Help: "Engines' spans that belong to one of several calls and do not show which.",
+	},
+	spansOverflow: {
+		Name: "weir_engine_spans_overflow_total", Type: Counter,
+		Help: "Engines' spans that were not kept because too many were.",
+	},
+	spansForwarded: {
+		Name: "weir_engine_spans_forwarded_total", Type: Counter,
+		Help: "Spans from engines that were passed on to the collector. Absent when none are passed on.",
+	},
+	spansForwardDropped: {
+		Name: "weir_engine_spans_forward_dropped_total", Type: Counter,
+		Help: "Spans from engines that were to be passed on and were dropped. Absent when none are passed on.",
+	},
 }

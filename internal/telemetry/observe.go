@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/weirgate/weir/internal/call"
 )
@@ -22,7 +23,10 @@ type modelSeries struct {
 	modelKey
 	ttft, ttftUpstream, ttftVisible, ttfb, tpot, icl, e2e atomic.Pointer[histogram]
 
-	tokens [numKinds][len(usageSources) + 1]atomic.Pointer[counter]
+	durations [numErrors]atomic.Pointer[histogram]
+	usage     [numTokenTypes]atomic.Pointer[histogram]
+	tokens    [numKinds][len(usageSources) + 1]atomic.Pointer[counter]
+	joules    atomic.Pointer[counter]
 }
 
 // Observe counts one call, once, after its end. It keeps nothing of rec.
@@ -35,8 +39,8 @@ func (m *Metrics) Observe(rec *call.Record) {
 	s, ended := m.resolve(rec)
 	ended.add(1)
 	m.observeTimes(s, rec)
-	m.observePhases(rec)
 	m.countTokens(s, rec)
+	m.countEnergy(s, rec)
 
 	for _, reason := range rec.Degraded {
 		m.degraded.add(string(reason), 1)
@@ -102,9 +106,16 @@ func (m *Metrics) make(key *callKey) (*modelSeries, *atomic.Pointer[counter]) {
 }
 
 func (m *Metrics) observeTimes(s *modelSeries, rec *call.Record) {
+	to, sampled := leadsOf(rec)
+	into := func(h *histogram, span time.Duration) {
+		h.observe(span)
+		if sampled {
+			h.show(int64(span), to)
+		}
+	}
 	observe := func(row int, slot *atomic.Pointer[histogram], d call.Duration) {
 		if span, known := d.Get(); known {
-			m.families[row].histogram(slot, s.model, s.class).observe(span)
+			into(m.families[row].histogram(slot, s.model, s.class), span)
 		}
 	}
 	observe(ttft, &s.ttft, rec.TTFT)
@@ -118,6 +129,15 @@ func (m *Metrics) observeTimes(s *modelSeries, rec *call.Record) {
 		observe(ttftUpstream, &s.ttftUpstream, rec.TTFTUpstream)
 		observe(tpot, &s.tpot, rec.TPOT)
 	}
+	if span, known := rec.Instants.Ended.Minus(rec.Instants.Sent).Get(); known && rec.Outcome != call.ClientGone {
+		into(m.serverDuration(s, errorIndex(rec.Outcome)), span)
+	}
+	if rtt, known := rec.ClientRTT.Get(); known {
+		m.clientRTT.observe(rtt)
+	}
+	if rtt, known := rec.UpstreamRTT.Get(); known {
+		m.upstreamRTT.observe(rtt)
+	}
 	if rec.Gaps != nil && rec.Gaps.Count() > 0 {
 		// The gaps lie end to end from the first token to the last.
 		sum := rec.Instants.LastToken.Minus(rec.Instants.FirstToken)
@@ -125,7 +145,25 @@ func (m *Metrics) observeTimes(s *modelSeries, rec *call.Record) {
 	}
 }
 
-func (m *Metrics) observePhases(rec *call.Record) {
+// serverDuration returns the histogram of upstream times of calls that failed in
+// one way, or did not; past ErrorSeriesCap that of all models and classes.
+func (m *Metrics) serverDuration(s *modelSeries, failure int) *histogram {
+	if h := s.durations[failure].Load(); h != nil {
+		return h
+	}
+	if failure > 0 && s != m.others && m.failing.Add(1) > ErrorSeriesCap {
+		m.failing.Add(-1)
+		s = m.others
+	}
+	return m.families[serverDuration].histogram(&s.durations[failure], s.model, s.class, errorLabel(failure))
+}
+
+// Phases counts the phases of one call, once, when they are final: an engine may
+// tell of its part some time after the call's end.
+func (m *Metrics) Phases(rec *call.Record) {
+	if m == nil || rec == nil {
+		return
+	}
 	spans, sources := phaseSpans(&rec.Phases), phaseSourcesOf(&rec.PhaseSources)
 	for i, d := range spans {
 		span, known := d.Get()
@@ -155,5 +193,12 @@ func (m *Metrics) countTokens(s *modelSeries, rec *call.Record) {
 			c = m.families[tokens].counter(slot, s.model, s.class, kinds[i], labelAt(usageSources[:], source))
 		}
 		c.add(n)
+		if i < numTokenTypes && n >= 0 && n <= maxFigure {
+			h := s.usage[i].Load()
+			if h == nil {
+				h = m.families[tokenUsage].histogram(&s.usage[i], s.model, s.class, kinds[i])
+			}
+			h.count(n)
+		}
 	}
 }

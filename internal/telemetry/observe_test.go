@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func TestObserveEachMetric(t *testing.T) {
 		{"weir_parse_errors_total", 2, []string{"dialect", "openai_chat"}},
 		{"weir_request_body_bytes_total", 512, nil},
 		{"weir_response_body_bytes_total", 4096, nil},
+		{"weir_gpu_call_joules_total", 12.25, byModel},
 	}
 	for _, c := range counts {
 		series := find(t, all, c.name, c.labels...)
@@ -58,6 +60,9 @@ func TestObserveEachMetric(t *testing.T) {
 		{"gen_ai_server_time_per_output_token_seconds", 20 * milli, 1, byModel},
 		{"weir_icl_seconds", 180 * milli, 9, byModel},
 		{"weir_e2e_seconds", 400 * milli, 1, byModel},
+		{"gen_ai_server_request_duration_seconds", 350 * milli, 1, append([]string{"error_type", ""}, byModel...)},
+		{"weir_client_rtt_seconds", 12 * milli, 1, nil},
+		{"weir_upstream_rtt_seconds", 2 * milli, 1, nil},
 		{"weir_added_delay_seconds", 3 * micro, 1, nil},
 		{"weir_phase_seconds", 1 * milli, 1, []string{"phase", "upload", "source", "measured"}},
 		{"weir_phase_seconds", 40 * milli, 1, []string{"phase", "queue_gateway", "source", "measured"}},
@@ -85,6 +90,12 @@ func TestObserveEachMetric(t *testing.T) {
 		t.Errorf("phases add up to %v s, the call took 0.4 s", phaseSum)
 	}
 
+	for kind, want := range map[string]float64{"input": 100, "output": 10} {
+		h := find(t, all, "gen_ai_client_token_usage", append([]string{"token_type", kind}, byModel...)...).GetHistogram()
+		if h.GetSampleCount() != 1 || h.GetSampleSum() != want {
+			t.Errorf("gen_ai_client_token_usage of %s: %d calls of %v tokens, want 1 of %v", kind, h.GetSampleCount(), h.GetSampleSum(), want)
+		}
+	}
 	for name, want := range map[string]float64{
 		"weir_calls_in_flight": 7, "weir_calls_awaiting_first_token": 2, "weir_oldest_awaiting_first_token_seconds": 1.5,
 	} {
@@ -97,14 +108,20 @@ func TestObserveEachMetric(t *testing.T) {
 func TestUnknownIsNotObserved(t *testing.T) {
 	m := New()
 	m.Live(func() LiveState { return LiveState{} })
-	m.Observe(refused())
+	observe(m, refused())
 	all := gather(t, m)
 	for _, name := range []string{"weir_ttft_seconds", "gen_ai_server_time_to_first_token_seconds",
 		"weir_ttft_visible_seconds", "weir_ttfb_seconds", "gen_ai_server_time_per_output_token_seconds",
 		"weir_icl_seconds", "weir_e2e_seconds", "weir_phase_seconds", "weir_tokens_total",
+		"gen_ai_server_request_duration_seconds", "gen_ai_client_token_usage", "weir_gpu_call_joules_total",
 		"weir_degraded_calls_total", "weir_parse_errors_total", "weir_oldest_awaiting_first_token_seconds"} {
 		if f := all[name]; f != nil {
 			t.Errorf("%s has series of a call of which nothing is known: %v", name, f)
+		}
+	}
+	for _, name := range []string{"weir_client_rtt_seconds", "weir_upstream_rtt_seconds"} {
+		if got := total(all, name); got != 0 {
+			t.Errorf("%s counts %v round trips that nobody measured", name, got)
 		}
 	}
 	if got := find(t, all, "weir_calls_in_flight"); got == nil || got.GetGauge().GetValue() != 0 {
@@ -118,7 +135,7 @@ func TestGenAIMetricsLeaveFailuresOut(t *testing.T) {
 		m := New()
 		rec := streamed()
 		rec.Outcome = o
-		m.Observe(rec)
+		observe(m, rec)
 		all := gather(t, m)
 		want := 1.0
 		if o.Failed() {
@@ -135,11 +152,41 @@ func TestGenAIMetricsLeaveFailuresOut(t *testing.T) {
 	}
 }
 
+// TestServerDuration: every way to fail is a label of its own, and a call that was
+// not sent, or that the client left, says nothing of the upstream.
+func TestServerDuration(t *testing.T) {
+	for _, o := range append(slices.Clone(call.Outcomes), "odd") {
+		m := New()
+		rec := streamed()
+		rec.Outcome = o
+		observe(m, rec)
+		rec.Instants.Sent = call.Duration{}
+		observe(m, rec)
+		want := string(o)
+		switch {
+		case o == "odd":
+			want = Other
+		case !o.Failed():
+			want = ""
+		}
+		all := gather(t, m)
+		if o == call.ClientGone {
+			if f := all["gen_ai_server_request_duration_seconds"]; f != nil {
+				t.Errorf("a call that its client left: %v", f)
+			}
+			continue
+		}
+		if got := find(t, all, "gen_ai_server_request_duration_seconds", "error_type", want).GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() != 0.35 {
+			t.Errorf("%s: %v", o, got)
+		}
+	}
+}
+
 func TestGapsWithoutInstants(t *testing.T) {
 	m := New()
 	rec := streamed()
 	rec.Instants = call.Instants{}
-	m.Observe(rec)
+	observe(m, rec)
 	h := find(t, gather(t, m), "weir_icl_seconds").GetHistogram()
 	if got := h.GetSampleSum(); math.Abs(got-0.18) > 0.18*call.GapError {
 		t.Errorf("sum %v s, want 0.18 s within %v", got, call.GapError)
@@ -152,15 +199,17 @@ func TestFaultyFiguresDoNotSpoilCounters(t *testing.T) {
 	rec.Input, rec.Output = call.Known(-5), call.Known(math.MaxInt64)
 	rec.BytesOut, rec.Attempts, rec.ParseErrors = -1, -1, -1
 	rec.TTFT = call.Lasting(-time.Second)
-	m.Observe(rec)
-	m.Observe(streamed())
+	rec.Instants.Sent, rec.GPU.Joules = call.Lasting(time.Second), call.Figure(-12.25)
+	observe(m, rec)
+	observe(m, streamed())
 	all := gather(t, m)
 	for _, c := range []struct {
 		name string
 		want float64
 	}{
 		{"weir_response_body_bytes_total", 4096}, {"weir_upstream_attempts_total", 2}, {"weir_parse_errors_total", 2},
-		{"weir_tokens_total", 110 + 2*67}, {"weir_ttft_seconds", 1},
+		{"weir_tokens_total", 110 + 2*67}, {"weir_ttft_seconds", 1}, {"gen_ai_client_token_usage", 2}, {"weir_gpu_call_joules_total", 12.25},
+		{"gen_ai_server_request_duration_seconds", 1},
 	} {
 		if got := total(all, c.name); got != c.want {
 			t.Errorf("%s adds up to %v, want %v", c.name, got, c.want)
@@ -178,7 +227,7 @@ func TestCountersAddUp(t *testing.T) {
 				rec.Outcome, rec.Status, rec.Stream = o, status, stream
 				rec.UsageSource = []call.UsageSource{"", call.UsageReported, call.UsageTimings,
 					call.UsageCounted, call.UsagePartial, "odd"}[i%6]
-				m.Observe(rec)
+				observe(m, rec)
 				n++
 			}
 		}
@@ -193,4 +242,10 @@ func TestCountersAddUp(t *testing.T) {
 	if got := len(all["weir_calls_total"].GetMetric()); got != n {
 		t.Errorf("weir_calls_total has %d series, want one for each of %d combinations", got, n)
 	}
+}
+
+// observe counts a call whose phases are final at its end.
+func observe(m *Metrics, rec *call.Record) {
+	m.Observe(rec)
+	m.Phases(rec)
 }

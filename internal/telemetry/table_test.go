@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/otlptranslator"
 
 	"github.com/weirgate/weir/internal/call"
 )
@@ -16,13 +19,17 @@ import (
 // full returns Metrics in which every metric of the table has a series.
 func full() *Metrics {
 	m := New()
-	m.Observe(streamed())
-	m.Observe(refused())
-	m.Observe(estimated())
+	observe(m, streamed())
+	observe(m, refused())
+	observe(m, estimated())
 	m.Unmeasured(UnknownPath)
 	m.Barred("path")
 	m.Walls(walls)
 	m.AddedDelay(3 * time.Microsecond)
+	m.Engines(engines)
+	m.GPUs(gpus)
+	m.Spans(func() TracerState { return TracerState{Exported: 90, Failed: 18, Dropped: 9, Waiting: 27} })
+	m.Joins(joins)
 	m.Live(func() LiveState {
 		return LiveState{InFlight: 7, AwaitingFirstToken: 2, OldestAwaiting: call.Lasting(1500 * time.Millisecond)}
 	})
@@ -63,11 +70,16 @@ func TestGatheredEqualsTable(t *testing.T) {
 				continue
 			}
 			var edges []time.Duration
+			var tokens []int64
 			for _, b := range series.GetHistogram().GetBucket() {
-				edges = append(edges, time.Duration(b.GetUpperBound()*1e9+0.5))
+				if want.TokenEdges != nil {
+					tokens = append(tokens, int64(b.GetUpperBound()))
+				} else {
+					edges = append(edges, time.Duration(b.GetUpperBound()*1e9+0.5))
+				}
 			}
-			if !slices.Equal(edges, want.Edges) {
-				t.Errorf("%s: edges %v, want %v", want.Name, edges, want.Edges)
+			if !slices.Equal(edges, want.Edges) || !slices.Equal(tokens, want.TokenEdges) {
+				t.Errorf("%s: edges %v %v, want %v %v", want.Name, edges, tokens, want.Edges, want.TokenEdges)
 			}
 		}
 	}
@@ -84,14 +96,17 @@ func TestTableIsWellFormed(t *testing.T) {
 			t.Errorf("%s: twice", m.Name)
 		}
 		seen[m.Name] = true
-		if m.OTel != "" && strings.ReplaceAll(m.OTel, ".", "_")+"_seconds" != m.Name {
-			t.Errorf("%s: is not %s with its unit", m.Name, m.OTel)
+		if (m.Type == Histogram) != (len(m.Edges)+len(m.TokenEdges) > 0) || len(m.Edges) > 0 && len(m.TokenEdges) > 0 {
+			t.Errorf("%s: a %s with %d edges of time and %d of tokens", m.Name, m.Type, len(m.Edges), len(m.TokenEdges))
 		}
-		if (m.Type == Histogram) != (len(m.Edges) > 0) {
-			t.Errorf("%s: a %s with %d edges", m.Name, m.Type, len(m.Edges))
+		if !ascends(m.Edges) || !ascends(m.TokenEdges) {
+			t.Errorf("%s: edges do not ascend: %v %v", m.Name, m.Edges, m.TokenEdges)
 		}
-		if !slices.IsSorted(m.Edges) || len(slices.Compact(slices.Clone(m.Edges))) != len(m.Edges) {
-			t.Errorf("%s: edges do not ascend: %v", m.Name, m.Edges)
+		if m.Type == Histogram && m.Unit() != "s" && m.Unit() != "{token}" {
+			t.Errorf("%s: a histogram of unit %q", m.Name, m.Unit())
+		}
+		if (m.Type == Counter) != strings.HasSuffix(m.Name, "_total") {
+			t.Errorf("%s: a %s", m.Name, m.Type)
 		}
 		for _, l := range m.Labels {
 			if slices.Contains(forbidden, l.Name) {
@@ -99,6 +114,59 @@ func TestTableIsWellFormed(t *testing.T) {
 			}
 			if l.Cap <= 0 || l.Help == "" {
 				t.Errorf("%s: label %s has cap %d and help %q", m.Name, l.Name, l.Cap, l.Help)
+			}
+		}
+	}
+}
+
+func ascends[T cmp.Ordered](edges []T) bool {
+	return slices.IsSorted(edges) && len(slices.Compact(slices.Clone(edges))) == len(edges)
+}
+
+// TestNamesThroughOpenTelemetry: what is exported over OTLP has, when it comes to
+// Prometheus by that way, the name that a scrape shows.
+func TestNamesThroughOpenTelemetry(t *testing.T) {
+	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
+	types := map[Type]otlptranslator.MetricType{Counter: otlptranslator.MetricTypeMonotonicCounter, Gauge: otlptranslator.MetricTypeGauge,
+		Histogram: otlptranslator.MetricTypeHistogram}
+	otel := map[string]string{}
+	for _, m := range Table() {
+		name := m.Name
+		if m.OTel != "" {
+			name = m.OTel
+			otel[m.OTel] = m.Unit()
+		}
+		got, err := namer.Build(otlptranslator.Metric{Name: name, Unit: m.Unit(), Type: types[m.Type]})
+		if err != nil || got != m.Name {
+			t.Errorf("%s in %q comes to Prometheus as %s, %v; want %s", name, m.Unit(), got, err, m.Name)
+		}
+	}
+	want := map[string]string{ // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-metrics.md
+		"gen_ai.server.request.duration": "s", "gen_ai.server.time_to_first_token": "s", "gen_ai.server.time_per_output_token": "s",
+		"gen_ai.client.token.usage": "{token}",
+	}
+	if !maps.Equal(otel, want) {
+		t.Errorf("metrics of the conventions: %v, want %v", otel, want)
+	}
+}
+
+// TestConventionalEdges: the conventions advise edges, which are all there.
+func TestConventionalEdges(t *testing.T) {
+	seconds := map[string][]float64{
+		"gen_ai_server_request_duration_seconds":      {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92},
+		"gen_ai_server_time_to_first_token_seconds":   {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10},
+		"gen_ai_server_time_per_output_token_seconds": {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5},
+		"gen_ai_client_token_usage":                   {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864},
+	}
+	all := gather(t, full())
+	for name, edges := range seconds {
+		has := make(map[float64]bool)
+		for _, b := range all[name].GetMetric()[0].GetHistogram().GetBucket() {
+			has[b.GetUpperBound()] = true
+		}
+		for _, e := range edges {
+			if !has[e] {
+				t.Errorf("%s: no edge at %v", name, e)
 			}
 		}
 	}
@@ -114,6 +182,8 @@ func TestEdgesHoldObjectives(t *testing.T) {
 		"gen_ai_server_time_per_output_token_seconds": {20 * milli, 30 * milli, 40 * milli, 100 * milli, 2500 * milli},
 		"weir_icl_seconds":                            {1 * milli, 5 * milli, 40 * milli},
 		"weir_added_delay_seconds":                    {10 * micro},
+		"weir_client_rtt_seconds":                     {100 * micro, 500 * micro, 10 * milli, 20 * milli, 100 * milli},
+		"weir_upstream_rtt_seconds":                   {100 * micro, 500 * micro, 10 * milli},
 	}
 	for _, m := range Table() {
 		for _, edge := range tests[m.Name] {

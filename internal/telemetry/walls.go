@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -63,12 +62,8 @@ type LedgerState struct {
 // Walls sets where figures of limits, queues, budgets and the ledger come from,
 // as Live does for calls.
 func (m *Metrics) Walls(state func() WallState) {
-	switch {
-	case m == nil:
-	case state == nil:
-		m.walls.Store(nil)
-	default:
-		m.walls.Store(&state)
+	if m != nil {
+		m.walls.set(state)
 	}
 }
 
@@ -92,49 +87,37 @@ func (m *Metrics) countAdmission(rec *call.Record) {
 	}
 }
 
-func (c *collector) collectWalls(ch chan<- prometheus.Metric, s WallState) {
-	send := func(row int, v float64, labels ...string) {
-		kind := prometheus.GaugeValue
-		if table[row].Type == Counter {
-			kind = prometheus.CounterValue
-		}
-		for _, l := range labels {
-			if !utf8.ValidString(l) {
-				return // it would cost the whole scrape; the admin API shows it
-			}
-		}
-		ch <- prometheus.MustNewConstMetric(c.families[row].desc, kind, v, labels...)
+func (s sending) walls(w WallState) {
+	for _, l := range w.Limits {
+		s.figure(limitValue, float64(l.Limit), l.Pool, l.Scope, l.Dimension, l.Subject)
+		s.figure(limitUsed, float64(l.Used), l.Pool, l.Scope, l.Dimension, l.Subject)
 	}
-	for _, l := range s.Limits {
-		send(limitValue, float64(l.Limit), l.Pool, l.Scope, l.Dimension, l.Subject)
-		send(limitUsed, float64(l.Used), l.Pool, l.Scope, l.Dimension, l.Subject)
+	for pool, on := range w.MeasureOnly {
+		s.figure(limitsMeasureOnly, flag(on), pool)
 	}
-	for pool, on := range s.MeasureOnly {
-		send(limitsMeasureOnly, flag(on), pool)
-	}
-	for _, q := range s.Queues {
-		send(queueTokens, float64(q.Tokens), q.Pool)
+	for _, q := range w.Queues {
+		s.figure(queueTokens, float64(q.Tokens), q.Pool)
 		for i := range q.Classes {
 			class := &q.Classes[i]
-			send(queueWaiting, float64(class.Waiting), q.Pool, class.Class)
-			send(queueInFlight, float64(class.InFlight), q.Pool, class.Class)
-			send(queueLeft, float64(class.Left), q.Pool, class.Class)
-			ch <- c.waits(q.Pool, class)
+			s.figure(queueWaiting, float64(class.Waiting), q.Pool, class.Class)
+			s.figure(queueInFlight, float64(class.InFlight), q.Pool, class.Class)
+			s.figure(queueLeft, float64(class.Left), q.Pool, class.Class)
+			s.ch <- s.waits(q.Pool, class)
 		}
 	}
-	for _, b := range s.Budgets {
-		send(budgetUsed, b.Used, b.Key)
+	for _, b := range w.Budgets {
+		s.figure(budgetUsed, b.Used, b.Key)
 	}
-	for file, broken := range s.FileErrors {
-		send(fileError, flag(broken), file)
+	for file, broken := range w.FileErrors {
+		s.figure(fileError, flag(broken), file)
 	}
-	if l := s.Ledger; l != nil {
-		send(ledgerDegraded, flag(l.Degraded))
-		send(ledgerRows, float64(l.Rows))
-		send(ledgerUncovered, float64(l.Uncovered))
-		send(ledgerDropped, float64(l.Dropped))
-		send(ledgerSpill, float64(l.SpillBytes))
-		send(ledgerLag, l.Lag.Seconds())
+	if l := w.Ledger; l != nil {
+		s.figure(ledgerDegraded, flag(l.Degraded))
+		s.figure(ledgerRows, float64(l.Rows))
+		s.figure(ledgerUncovered, float64(l.Uncovered))
+		s.figure(ledgerDropped, float64(l.Dropped))
+		s.figure(ledgerSpill, float64(l.SpillBytes))
+		s.figure(ledgerLag, l.Lag.Seconds())
 	}
 }
 
@@ -149,11 +132,4 @@ func (c *collector) waits(pool string, class *QueueClass) prometheus.Metric {
 		}
 	}
 	return prometheus.MustNewConstHistogram(c.families[queueWait].desc, n, class.WaitSum.Seconds(), buckets, pool, class.Class)
-}
-
-func flag(on bool) float64 {
-	if on {
-		return 1
-	}
-	return 0
 }

@@ -39,8 +39,8 @@ func walls() WallState {
 func TestWalls(t *testing.T) {
 	m := New()
 	m.Walls(walls)
-	m.Observe(estimated())
-	m.Observe(&call.Record{Result: call.Result{Outcome: call.Refused, Status: 429}, Admission: call.Admission{RefusedBy: "pool concurrency"}})
+	observe(m, estimated())
+	observe(m, &call.Record{Result: call.Result{Outcome: call.Refused, Status: 429}, Admission: call.Admission{RefusedBy: "pool concurrency"}})
 	m.Barred("path")
 	all := gather(t, m)
 	one := func(name string, labels map[string]string) *dto.Metric {

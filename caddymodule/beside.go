@@ -1,0 +1,265 @@
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/weirgate/weir/internal/engine"
+	"github.com/weirgate/weir/internal/gateway"
+	"github.com/weirgate/weir/internal/gpu"
+	"github.com/weirgate/weir/internal/otlpin"
+	"github.com/weirgate/weir/internal/telemetry"
+)
+
+// watchers holds what watches engines and GPUs, takes engines' spans and exports
+// our own: each is shared by the configurations that say the same of it, so that a
+// reload does not interrupt it, and ends with the last of them.
+var watchers = caddy.NewUsagePool()
+
+// watcher is one of them, which runs in the background.
+type watcher[T any] struct {
+	is   T
+	stop func() error
+}
+
+// Destruct implements caddy.Destructor.
+func (w watcher[T]) Destruct() error { return w.stop() }
+
+// watch returns the watcher of a key, made when it is new. The app gives it back
+// when it ends.
+func watch[T any](a *App, key string, make func() (T, func() error, error)) (T, error) {
+	v, _, err := watchers.LoadOrNew(key, func() (caddy.Destructor, error) {
+		is, stop, err := make()
+		return watcher[T]{is, stop}, err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	a.watching = append(a.watching, key)
+	return v.(watcher[T]).is, nil
+}
+
+// keyFor names a watcher by all that its configuration says.
+func keyFor(kind string, config any) string {
+	b, _ := json.Marshal(config) // plain structs always marshal
+	return kind + " " + string(b)
+}
+
+// background runs f until stop is called, and makes stop wait for it.
+func background(f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { f(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// lookOn sets up what the configuration wants to look on. A GPU that is not there
+// or a collector that is down is told of, and is no error.
+func (a *App) lookOn() (*gateway.Beside, error) {
+	b := new(gateway.Beside)
+	for _, c := range a.Engines {
+		sampler, err := a.watchEngine(c)
+		if err != nil {
+			return nil, err
+		}
+		b.Engines = append(b.Engines, gateway.WatchedEngine{Gauges: sampler, Upstreams: c.upstreams()})
+	}
+	var err error
+	if b.GPUs, err = a.watchGPUs(); err != nil {
+		return nil, err
+	}
+	if b.Tracer, err = a.export(); err != nil {
+		return nil, err
+	}
+	if b.Joiner, err = a.receive(); err != nil {
+		return nil, err
+	}
+	if a.metricsExport, err = a.exportMetrics(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// exportMetrics returns nil unless metrics are to be sent as well as scraped.
+func (a *App) exportMetrics() (*telemetry.MetricsExport, error) {
+	if a.OTLP == nil || !a.OTLP.Metrics {
+		return nil, nil
+	}
+	return watch(a, keyFor("otlp metrics", a.OTLP), func() (*telemetry.MetricsExport, func() error, error) {
+		log := a.log.Named("otlp")
+		o := a.OTLP.options()
+		o.Report = func(err error) {
+			if err != nil {
+				log.Warn("metrics cannot be exported; they can still be scraped", zap.Error(err))
+				return
+			}
+			log.Info("metrics are exported")
+		}
+		e, err := telemetry.NewMetricsExport(a.shared.metrics, o, 0)
+		if err != nil {
+			return nil, nil, fmt.Errorf("otlp metrics: %w", err)
+		}
+		return e, func() error { return e.Close(context.Background()) }, nil
+	})
+}
+
+func (a *App) watchEngine(c *EngineConfig) (*engine.Sampler, error) {
+	return watch(a, keyFor("engine", c), func() (*engine.Sampler, func() error, error) {
+		log := a.log.Named("engine")
+		s, err := engine.NewSampler(engine.Options{
+			Address: c.URL, Kind: engine.Kind(c.Kind), Every: time.Duration(c.Every), MaxSeqs: c.MaxSeqs, KVTokens: c.KVTokens,
+			Report: func(err error) {
+				if err != nil {
+					log.Warn("an engine's metrics cannot be read; records go without its gauges until they can", zap.Error(err))
+					return
+				}
+				log.Info("an engine's metrics are read again")
+			},
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("engine %s: %w", c.Kind, err)
+		}
+		stop := background(s.Run)
+		return s, func() error { stop(); return nil }, nil
+	})
+}
+
+// watchGPUs returns nil where there are none to watch.
+func (a *App) watchGPUs() (*gpu.Sampler, error) {
+	if a.GPU == nil {
+		return nil, nil
+	}
+	return watch(a, keyFor("gpu", a.GPU), func() (*gpu.Sampler, func() error, error) {
+		log := a.log.Named("gpu")
+		source, err := a.GPU.open()
+		if err != nil {
+			if a.GPU.Source == gpuDCGM {
+				return nil, nil, fmt.Errorf("gpu dcgm: %w", err)
+			}
+			// The configuration may be shared with machines that have one.
+			log.Warn("GPUs are not watched", zap.Error(err))
+			return nil, func() error { return nil }, nil
+		}
+		s := gpu.NewSampler(source, gpu.Options{Report: func(state gpu.State) {
+			if state.Error != "" {
+				log.Warn("GPUs cannot be sampled", zap.String("source", state.Source), zap.String("error", state.Error))
+				return
+			}
+			log.Info("GPUs are sampled", zap.String("source", state.Source), zap.Int("gpus", state.GPUs))
+		}})
+		stop := background(s.Run)
+		return s, func() error { stop(); return source.Close() }, nil
+	})
+}
+
+// export returns nil unless spans are to be made.
+func (a *App) export() (*telemetry.Tracer, error) {
+	if a.OTLP == nil {
+		return nil, nil
+	}
+	return watch(a, keyFor("otlp", a.OTLP), func() (*telemetry.Tracer, func() error, error) {
+		log := a.log.Named("otlp")
+		o := a.OTLP.options()
+		o.Report = func(err error) {
+			if err != nil {
+				log.Warn("spans cannot be exported; they are dropped, and counted, until they can", zap.Error(err))
+				return
+			}
+			log.Info("spans are exported")
+		}
+		t, err := telemetry.NewTracer(o)
+		if err != nil {
+			return nil, nil, fmt.Errorf("otlp: %w", err)
+		}
+		return t, func() error { return t.Close(context.Background()) }, nil
+	})
+}
+
+// reception is a receiver of engines' spans and what joins them.
+type reception struct {
+	joiner   *otlpin.Joiner
+	receiver *otlpin.Receiver
+	config   ReceiverConfig
+}
+
+// receive returns nil unless engines' spans are to be taken.
+func (a *App) receive() (*otlpin.Joiner, error) {
+	c := a.Receiver
+	if c == nil {
+		return nil, nil
+	}
+	// By its addresses alone: two cannot listen there.
+	r, err := watch(a, "otlp_receiver "+c.HTTP+" "+c.GRPC, func() (*reception, func() error, error) {
+		log := a.log.Named("otlp_receiver")
+		joiner := otlpin.NewJoiner(time.Duration(c.Window))
+		header := make(http.Header)
+		for name, value := range c.Headers {
+			header.Set(name, value)
+		}
+		receiver := otlpin.New(otlpin.Options{Joiner: joiner, Forward: c.Forward, ForwardHeader: header, Report: func(err error) {
+			if err != nil {
+				log.Warn("the collector does not take what engines send; it is kept for a while, then dropped and counted", zap.Error(err))
+				return
+			}
+			log.Info("the collector takes what engines send")
+		}})
+		if err := receiver.Start(c.HTTP, c.GRPC); err != nil {
+			joiner.Close()
+			return nil, nil, fmt.Errorf("otlp_receiver: %w", err)
+		}
+		return &reception{joiner, receiver, *c}, func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
+			defer cancel()
+			err := receiver.Close(ctx)
+			joiner.Close()
+			return err
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.reception = r
+	if keyFor("", r.config) != keyFor("", *c) {
+		a.log.Warn("options of an otlp_receiver that runs take effect when the process starts anew", zap.String("http", c.HTTP), zap.String("grpc", c.GRPC))
+	}
+	return r.joiner, nil
+}
+
+// lookAway gives back what this configuration watched with. When the process ends,
+// calls may still be in flight: what they lead to is ended after them.
+func (a *App) lookAway() error {
+	if caddy.Exiting() {
+		return nil
+	}
+	var all error
+	for _, key := range a.watching {
+		_, err := watchers.Delete(key)
+		all = errors.Join(all, err)
+	}
+	a.watching = nil
+	return all
+}
+
+// endWatchers ends them all, at the end of the process.
+func endWatchers() error {
+	var all error
+	watchers.Range(func(key, v any) bool {
+		if w, ok := v.(caddy.Destructor); ok {
+			all = errors.Join(all, w.Destruct())
+		}
+		return true
+	})
+	return all
+}

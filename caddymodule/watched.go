@@ -1,0 +1,97 @@
+package caddymodule
+
+import (
+	"strconv"
+
+	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/engine"
+	"github.com/weirgate/weir/internal/gateway"
+	"github.com/weirgate/weir/internal/gpu"
+	"github.com/weirgate/weir/internal/telemetry"
+)
+
+// besideNow is what looks on for the configuration that holds; never nil.
+func (s *shared) besideNow() (*App, *gateway.Beside) {
+	a := s.rooms.theRunning()
+	if a == nil || a.beside == nil {
+		return new(App), new(gateway.Beside)
+	}
+	return a, a.beside
+}
+
+// engines asks the engines' gauges for what their metrics show.
+func (s *shared) engines() []telemetry.EngineState {
+	_, b := s.besideNow()
+	states := make([]telemetry.EngineState, 0, len(b.Engines))
+	for _, e := range b.Engines {
+		at := e.Gauges.State()
+		state := telemetry.EngineState{Engine: at.Address, Kind: string(at.Kind), Up: at.Working}
+		if g := at.Latest; g != nil {
+			state.Running, state.Waiting, state.MaxSeqs, state.KVTokens = count(g.Running), count(g.Waiting), count(g.MaxSeqs), count(g.KVTokens)
+			state.Preemptions, state.PrefixQueries, state.PrefixHits = count(g.Preemptions), count(g.PrefixQueries), count(g.PrefixHits)
+			state.Prompt, state.Generated = count(g.Prompt), count(g.Generated)
+			if use, known := g.KVUse.Get(); known {
+				state.KVUse = call.Figure(use)
+			}
+		}
+		states = append(states, state)
+	}
+	return states
+}
+
+func count(f engine.Figure) call.Count {
+	if n, known := f.Get(); known {
+		return call.Known(n)
+	}
+	return call.Count{}
+}
+
+// gpus asks the sampler of GPUs for what their metrics show.
+func (s *shared) gpus() []telemetry.GPUState {
+	_, b := s.besideNow()
+	var states []telemetry.GPUState
+	for _, r := range b.GPUs.Latest() {
+		name := r.UUID
+		if name == "" {
+			name = strconv.Itoa(r.Index)
+		}
+		states = append(states, telemetry.GPUState{
+			GPU: name, Host: r.Host, Utilization: scaled(r.Utilization, 1), MemoryBandwidth: scaled(r.MemoryBandwidth, 1),
+			Clock: scaled(r.Clock, 1e6), MaxClock: scaled(r.MaxClock, 1e6), Reasons: r.Reasons.Names(), ReasonsKnown: r.ReasonsKnown,
+			Power: scaled(r.Power, 1), PowerLimit: scaled(r.PowerLimit, 1), Energy: scaled(r.Energy, 1), Temperature: scaled(r.Temperature, 1),
+			MemoryUsed: scaled(r.MemoryUsed, 1), MemorySize: scaled(r.MemoryTotal, 1), XID: scaled(r.XID, 1), Uncorrected: scaled(r.Uncorrected, 1),
+		})
+	}
+	return states
+}
+
+// scaled brings a figure into the base unit of its metric.
+func scaled(n gpu.Number, by float64) call.Number {
+	if x, known := n.Get(); known {
+		return call.Figure(x * by)
+	}
+	return call.Number{}
+}
+
+// spans asks the export of spans how it stands.
+func (s *shared) spans() telemetry.TracerState {
+	_, b := s.besideNow()
+	return b.Tracer.State()
+}
+
+// joins asks the receiver what became of engines' spans.
+func (s *shared) joins() telemetry.JoinState {
+	a, b := s.besideNow()
+	if b.Joiner == nil || a.reception == nil {
+		return telemetry.JoinState{}
+	}
+	at := a.reception.receiver.State()
+	state := telemetry.JoinState{
+		Joined: at.Join.Joined, Unjoined: at.Join.Unjoined, Untracked: at.Join.Untracked,
+		Late: at.Join.Late, Ambiguous: at.Join.Ambiguous, Overflow: at.Join.Overflow,
+	}
+	if f := at.Forward; f != nil {
+		state.Forwarded, state.ForwardDropped = call.Known(f.ForwardedSpans), call.Known(f.DroppedSpans)
+	}
+	return state
+}
