@@ -95,6 +95,13 @@ func (l Load) filled() (Load, error) {
 	return l, l.validate()
 }
 
+// Validate tells whether the load, with its defaults, can be carried out. Runner.Run
+// asks the same; this is for whoever has many loads and wants to know at once.
+func (l Load) Validate() error {
+	_, err := l.filled()
+	return err
+}
+
 // validate checks what the plan made of the load does not.
 func (l *Load) validate() error {
 	switch {

@@ -12,7 +12,10 @@ type Subcommand struct {
 // All lists the subcommands.
 func All() []Subcommand {
 	return []Subcommand{
+		{"bench", benchShort, configureBench},
 		{"demo", demoShort, configureDemo},
+		{"diagnose", diagnoseShort, configureDiagnose},
+		{"doctor", doctorShort, configureDoctor},
 		{"keys", keysShort, configureKeys},
 		{"metrics", metricsShort, configureMetrics},
 		{"sim", simShort, configureSim},
