@@ -4,24 +4,26 @@ import (
 	"net/http"
 
 	"github.com/weirgate/weir/internal/engine"
+	"github.com/weirgate/weir/internal/gateway"
 	"github.com/weirgate/weir/internal/gpu"
 	"github.com/weirgate/weir/internal/otlpin"
 	"github.com/weirgate/weir/internal/telemetry"
 )
 
-// running returns the app of the configuration that runs.
-func running() *App {
+// lookingOn returns the app of the configuration that runs, and what looks on for
+// it; neither is nil.
+func lookingOn() (*App, *gateway.Beside) {
 	s := current()
 	if s == nil {
-		return nil
+		return new(App), new(gateway.Beside)
 	}
-	return s.rooms.theRunning()
+	return s.besideNow()
 }
 
 // enginesState answers GET /weir/engines.
 func enginesState(w http.ResponseWriter, _ *http.Request) error {
-	a := running()
-	if a == nil || a.beside == nil || len(a.beside.Engines) == 0 {
+	_, b := lookingOn()
+	if len(b.Engines) == 0 {
 		return notThere("engine", "add the global option: weir { engine auto http://127.0.0.1:8000 }")
 	}
 	type one struct {
@@ -31,7 +33,7 @@ func enginesState(w http.ResponseWriter, _ *http.Request) error {
 	state := struct {
 		Engines []one `json:"engines"`
 	}{}
-	for _, e := range a.beside.Engines {
+	for _, e := range b.Engines {
 		state.Engines = append(state.Engines, one{e.Gauges.State(), e.Upstreams})
 	}
 	return respond(w, state)
@@ -39,34 +41,34 @@ func enginesState(w http.ResponseWriter, _ *http.Request) error {
 
 // gpusState answers GET /weir/gpus.
 func gpusState(w http.ResponseWriter, _ *http.Request) error {
-	a := running()
-	if a == nil || a.GPU == nil || a.beside == nil {
+	a, b := lookingOn()
+	if a.GPU == nil {
 		return notThere("GPUs", "add the global option: weir { gpu nvml }")
 	}
-	if a.beside.GPUs == nil {
+	if b.GPUs == nil {
 		return notThere("GPUs that can be sampled", "the log says why")
 	}
-	readings := a.beside.GPUs.Latest()
+	readings := b.GPUs.Latest()
 	if readings == nil {
 		readings = []gpu.Reading{}
 	}
 	return respond(w, struct {
 		gpu.State
 		Readings []gpu.Reading `json:"readings"`
-	}{a.beside.GPUs.State(), readings})
+	}{b.GPUs.State(), readings})
 }
 
 // tracesState answers GET /weir/traces.
 func tracesState(w http.ResponseWriter, _ *http.Request) error {
-	a := running()
-	if a == nil || a.OTLP == nil || a.beside == nil {
+	a, b := lookingOn()
+	if a.OTLP == nil {
 		return notThere("spans", "add the global option: weir { otlp http://127.0.0.1:4318 }")
 	}
 	state := struct {
 		Export   telemetry.TracerState         `json:"export"`
 		Metrics  *telemetry.MetricsExportState `json:"metrics,omitempty"`
 		Receiver *otlpin.State                 `json:"receiver,omitempty"`
-	}{Export: a.beside.Tracer.State()}
+	}{Export: b.Tracer.State()}
 	if a.metricsExport != nil {
 		exported := a.metricsExport.State()
 		state.Metrics = &exported

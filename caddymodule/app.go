@@ -58,7 +58,8 @@ type App struct {
 	once      sync.Once
 	failed    error // of once
 
-	beside    *gateway.Beside
+	// beside is what looks on from Start on; what follows is set before it.
+	beside    atomic.Pointer[gateway.Beside]
 	reception *reception // nil without a Receiver
 	// metricsExport is nil unless metrics are sent over OTLP.
 	metricsExport *telemetry.MetricsExport
@@ -164,6 +165,14 @@ func (a *App) Start() error {
 	if err := a.begin(); err != nil {
 		return err
 	}
+	// Not in begin: no call waits for a driver to load, or fails because an address
+	// is taken. Until here calls are looked on by nobody.
+	b, err := a.lookOn()
+	if err != nil {
+		return err
+	}
+	a.beside.Store(b)
+	a.shared.rooms.looksOn(a)
 	a.announce()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
@@ -243,9 +252,6 @@ func (a *App) begin() error {
 				return
 			}
 			a.ledger.Store(l)
-		}
-		if a.beside, a.failed = a.lookOn(); a.failed != nil {
-			return
 		}
 		a.failed = a.shared.rooms.enter(a)
 	})

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
 	"sync"
 	"time"
 
@@ -191,7 +191,20 @@ func (a *App) export() (*telemetry.Tracer, error) {
 type reception struct {
 	joiner   *otlpin.Joiner
 	receiver *otlpin.Receiver
-	config   ReceiverConfig
+}
+
+// listen listens as Caddy's own servers do, so that the receiver of a new
+// configuration can take over from that of the one before at the same address.
+func listen(address string) (net.Listener, error) {
+	at, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := at.Listen(context.Background(), 0, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return l.(net.Listener), nil // TCP always is one
 }
 
 // receive returns nil unless engines' spans are to be taken.
@@ -200,15 +213,11 @@ func (a *App) receive() (*otlpin.Joiner, error) {
 	if c == nil {
 		return nil, nil
 	}
-	// By its addresses alone: two cannot listen there.
-	r, err := watch(a, "otlp_receiver "+c.HTTP+" "+c.GRPC, func() (*reception, func() error, error) {
+	r, err := watch(a, keyFor("otlp_receiver", c), func() (*reception, func() error, error) {
 		log := a.log.Named("otlp_receiver")
 		joiner := otlpin.NewJoiner(time.Duration(c.Window))
-		header := make(http.Header)
-		for name, value := range c.Headers {
-			header.Set(name, value)
-		}
-		receiver := otlpin.New(otlpin.Options{Joiner: joiner, Forward: c.Forward, ForwardHeader: header, Report: func(err error) {
+		forward, header := c.forward()
+		receiver := otlpin.New(otlpin.Options{Joiner: joiner, Forward: forward, ForwardHeader: header, Listen: listen, Report: func(err error) {
 			if err != nil {
 				log.Warn("the collector does not take what engines send; it is kept for a while, then dropped and counted", zap.Error(err))
 				return
@@ -219,7 +228,7 @@ func (a *App) receive() (*otlpin.Joiner, error) {
 			joiner.Close()
 			return nil, nil, fmt.Errorf("otlp_receiver: %w", err)
 		}
-		return &reception{joiner, receiver, *c}, func() error {
+		return &reception{joiner, receiver}, func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
 			defer cancel()
 			err := receiver.Close(ctx)
@@ -231,9 +240,6 @@ func (a *App) receive() (*otlpin.Joiner, error) {
 		return nil, err
 	}
 	a.reception = r
-	if keyFor("", r.config) != keyFor("", *c) {
-		a.log.Warn("options of an otlp_receiver that runs take effect when the process starts anew", zap.String("http", c.HTTP), zap.String("grpc", c.GRPC))
-	}
 	return r.joiner, nil
 }
 
@@ -243,23 +249,41 @@ func (a *App) lookAway() error {
 	if caddy.Exiting() {
 		return nil
 	}
-	var all error
-	for _, key := range a.watching {
-		_, err := watchers.Delete(key)
-		all = errors.Join(all, err)
+	ends := make([]func() error, len(a.watching))
+	for i, key := range a.watching {
+		ends[i] = func() error {
+			_, err := watchers.Delete(key)
+			return err
+		}
 	}
 	a.watching = nil
-	return all
+	return together(ends)
 }
 
-// endWatchers ends them all, at the end of the process.
+// endWatchers ends them all, at the end of the process. What takes engines' spans
+// goes first, since metrics that are exported count what it learns.
 func endWatchers() error {
-	var all error
-	watchers.Range(func(key, v any) bool {
-		if w, ok := v.(caddy.Destructor); ok {
-			all = errors.Join(all, w.Destruct())
+	var first, then []func() error
+	watchers.Range(func(_, v any) bool {
+		switch w := v.(type) {
+		case watcher[*reception]:
+			first = append(first, w.Destruct)
+		case caddy.Destructor:
+			then = append(then, w.Destruct)
 		}
 		return true
 	})
-	return all
+	return errors.Join(together(first), together(then))
+}
+
+// together runs all of them at once: a collector that does not answer is waited for,
+// and what else goes to it would wait as long again.
+func together(ends []func() error) error {
+	errs := make([]error, len(ends))
+	var running sync.WaitGroup
+	for i, end := range ends {
+		running.Go(func() { errs[i] = end() })
+	}
+	running.Wait()
+	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -155,11 +156,23 @@ type ReceiverConfig struct {
 	GRPC string `json:"grpc,omitempty"`
 	// Forward is the collector to which everything goes on: http://host:4318, or
 	// host:4317 for gRPC. Without it spans end here.
-	Forward string            `json:"forward,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"` // sent with what goes on
+	Forward string `json:"forward,omitempty"`
+	// Headers are sent with what goes on. Placeholders such as {env.TOKEN} are
+	// replaced, here and in Forward.
+	Headers map[string]string `json:"headers,omitempty"`
 	// Window is how long after its end a call waits for its engine's span.
 	// Default: 2s.
 	Window caddy.Duration `json:"window,omitempty"`
+}
+
+// forward returns where everything goes on to, and with which headers.
+func (c *ReceiverConfig) forward() (collector string, header http.Header) {
+	repl := caddy.NewReplacer()
+	header = make(http.Header)
+	for name, value := range c.Headers {
+		header.Set(name, repl.ReplaceAll(value, ""))
+	}
+	return repl.ReplaceAll(c.Forward, ""), header
 }
 
 func (c *ReceiverConfig) validate() error {

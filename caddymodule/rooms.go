@@ -186,12 +186,21 @@ func (r *rooms) retire(a *App) error {
 	return r.hold(r.running[len(r.running)-1])
 }
 
+// looksOn makes what a configuration looks on with hold, if its pools do.
+func (r *rooms) looksOn(a *App) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holds == a {
+		a.shared.gateway.SetBeside(a.beside.Load())
+	}
+}
+
 // hold makes the pools what a configuration says. Pools that it does not name
 // limit nobody any more. The lock is held.
 func (r *rooms) hold(a *App) error {
 	r.holds = a
 	r.prices.Store(a.prices)
-	a.shared.gateway.SetBeside(a.beside)
+	a.shared.gateway.SetBeside(a.beside.Load())
 	var all error
 	for name, p := range r.pools {
 		want := a.wanted[name]

@@ -12,11 +12,12 @@ import (
 
 // besideNow is what looks on for the configuration that holds; never nil.
 func (s *shared) besideNow() (*App, *gateway.Beside) {
-	a := s.rooms.theRunning()
-	if a == nil || a.beside == nil {
-		return new(App), new(gateway.Beside)
+	if a := s.rooms.theRunning(); a != nil {
+		if b := a.beside.Load(); b != nil {
+			return a, b
+		}
 	}
-	return a, a.beside
+	return new(App), new(gateway.Beside)
 }
 
 // engines asks the engines' gauges for what their metrics show.

@@ -18,6 +18,9 @@ type Amendment struct {
 func (r *Record) Amended(a *Amendment) *Record {
 	amended := *r
 	amended.Engine, amended.Phases, amended.PhaseSources, amended.Degraded = a.Engine, a.Phases, a.PhaseSources, a.Degraded
+	if a.Engine.Queue.known {
+		amended.QueueBound = Duration{} // a bound on what is known says nothing
+	}
 	return &amended
 }
 
@@ -56,6 +59,12 @@ func (r *Record) Learnt(e Engine) (*Amendment, bool) {
 		return a, true
 	}
 	clamped := p.split(src, Timeline{Engine: merged, UpstreamRTT: r.UpstreamRTT, Streamed: r.Stream}, wait.d)
+	// What the gauges allowed to claim still holds where the engine did not split it.
+	for _, s := range []struct{ was, is *Source }{{&r.PhaseSources.Prefill, &src.Prefill}, {&r.PhaseSources.Engine, &src.Engine}} {
+		if *s.was == Inferred && *s.is == Unattributed {
+			*s.is = Inferred
+		}
+	}
 	if clamped && !slices.Contains(a.Degraded, PhaseClamped) {
 		a.Degraded = append(slices.Clip(a.Degraded), PhaseClamped)
 	}

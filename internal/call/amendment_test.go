@@ -66,6 +66,24 @@ func TestLearntIsSplit(t *testing.T) {
 	}
 }
 
+// TestLearntKeepsClaims: a bound that the gauges gave goes when the queue is known,
+// and what they allowed to claim stays when the engine tells nothing of it.
+func TestLearntKeepsClaims(t *testing.T) {
+	ms := func(n int) Duration { return Lasting(time.Duration(n) * time.Millisecond) }
+	rec := &Record{Identity: Identity{ID: "c", Stream: true}}
+	rec.Phases = Phases{Connect: ms(1), Prefill: ms(100), Decode: ms(10)}
+	rec.PhaseSources = PhaseSources{Connect: Measured, Prefill: Inferred, Decode: Measured}
+	rec.QueueBound = ms(20)
+	a, _ := rec.Learnt(Engine{Decode: ms(9)})
+	if got := rec.Amended(a); got.PhaseSources.Prefill != Inferred || got.QueueBound != ms(20) {
+		t.Errorf("with the decode alone: prefill is %s, the bound %v", got.PhaseSources.Prefill, got.QueueBound)
+	}
+	a, _ = rec.Learnt(Engine{Queue: ms(5), Prefill: ms(90)})
+	if got := rec.Amended(a); got.PhaseSources.Prefill != FromEngine || got.QueueBound.IsKnown() {
+		t.Errorf("with the queue: prefill is %s, the bound %v", got.PhaseSources.Prefill, got.QueueBound)
+	}
+}
+
 // TestLearntOfLittle: calls that broke off early have nothing to divide.
 func TestLearntOfLittle(t *testing.T) {
 	rec := &Record{Identity: Identity{ID: "c", Stream: true}}

@@ -72,6 +72,14 @@ func Figure(x float64) Number {
 // Get returns the figure and whether it is known.
 func (n Number) Get() (float64, bool) { return n.x, n.known }
 
+// Or returns the figure, or def when it is unknown.
+func (n Number) Or(def float64) float64 {
+	if n.known {
+		return n.x
+	}
+	return def
+}
+
 // IsKnown tells whether the figure is known.
 func (n Number) IsKnown() bool { return n.known }
 

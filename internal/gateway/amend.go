@@ -67,11 +67,7 @@ func (g *Gateway) amend(rec, amended *call.Record) {
 
 // phases counts the phases of a record that will not change any more.
 func (g *Gateway) phases(rec *call.Record) {
-	defer func() {
-		if recover() != nil {
-			g.faults.Add(1)
-		}
-	}()
+	defer g.forgive()
 	g.metrics.Phases(rec)
 }
 

@@ -60,8 +60,11 @@ func (c *Call) wrote(now time.Duration) {
 	}
 }
 
-// surroundings looks up what engine and GPUs were doing while the call ran.
+// surroundings looks up the client's round trip, and what engine and GPUs were
+// doing while the call ran.
 func (c *Call) surroundings(rec *call.Record) {
+	defer c.gateway.forgive()
+	rec.ClientRTT = c.clientTrip()
 	if gauges := c.beside.gaugesOf(rec.Upstream); gauges != nil {
 		if sent, known := rec.Instants.Sent.Get(); known {
 			rec.AtDispatch = loadAt(gauges, c.received.Add(sent))
@@ -82,6 +85,24 @@ func (c *Call) surroundings(rec *call.Record) {
 			}
 		}
 	}
+}
+
+// spans leaves the call's spans, if they are made.
+func (c *Call) spans(rec *call.Record) {
+	defer c.gateway.forgive()
+	if t := c.tracer(); t != nil {
+		rec.Trail = c.trace.attemptsMade(c.attempts)
+		rec.Sampled = t.End(&c.span, rec)
+	}
+}
+
+// tracer is what makes the call's spans: what it began with, or what has taken its
+// place while the call ran.
+func (c *Call) tracer() *telemetry.Tracer {
+	if t := c.beside.Tracer; !t.Closed() {
+		return t
+	}
+	return c.gateway.beside.Load().Tracer
 }
 
 // boundQueue says what the gauges tell of the engine's queue, where the engine
@@ -127,14 +148,8 @@ func countOf(f engine.Figure) call.Count {
 
 func windowOf(gpus *gpu.Sampler, from, to time.Time) call.GPUWindow {
 	w := gpus.Window(from, to)
-	figure := func(n gpu.Number) call.Number {
-		if x, known := n.Get(); known {
-			return call.Figure(x)
-		}
-		return call.Number{}
-	}
 	return call.GPUWindow{
-		GPUs: w.GPUs, Samples: w.Samples, Utilization: figure(w.Utilization), MemoryBandwidth: figure(w.MemoryBandwidth),
-		ClockRatio: figure(w.ClockRatio), Reasons: w.Reasons.Names(),
+		GPUs: w.GPUs, Samples: w.Samples, Utilization: w.Utilization, MemoryBandwidth: w.MemoryBandwidth,
+		ClockRatio: w.ClockRatio, Reasons: w.Reasons.Names(),
 	}
 }

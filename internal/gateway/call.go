@@ -325,7 +325,6 @@ func (c *Call) end(err error, panicked any) {
 
 	rec := &call.Record{Identity: c.identity}
 	c.meter.Finish(rec, e)
-	rec.ClientRTT = c.clientTrip()
 	rec.Identity.Dialect, rec.Operation = c.dialect.Name, c.dialect.Operation
 	c.count() // of a run that did not return
 	rec.Attempts = c.attempts
@@ -343,10 +342,7 @@ func (c *Call) end(err error, panicked any) {
 	if c.entry != nil {
 		c.settle(rec)
 	}
-	if t := c.beside.Tracer; t != nil {
-		rec.Trail = c.trace.attemptsMade(c.attempts)
-		rec.Sampled = t.End(&c.span, rec)
-	}
+	c.spans(rec)
 	// A handler that writes after it has returned reaches no meter.
 	c.tap.meter = nil
 	c.meter.Free()

@@ -111,7 +111,8 @@ func (g *Gateway) newID() string {
 	return string(idEncoding.AppendEncode(id, n[3:]))
 }
 
-// Faults returns how many records were not counted because Metrics panicked.
+// Faults returns how often what looks on has panicked: a record was not counted,
+// or lacks what stood beside its call.
 func (g *Gateway) Faults() int64 { return g.faults.Load() }
 
 // keep stores a sealed record where the calls API finds it, and reports it. A
@@ -121,12 +122,16 @@ func (g *Gateway) keep(rec *call.Record) {
 	if rec.Outcome.Failed() {
 		g.failed.add(rec)
 	}
-	defer func() {
-		if recover() != nil {
-			g.faults.Add(1)
-		}
-	}()
+	defer g.forgive()
 	g.metrics.Observe(rec)
+}
+
+// forgive is deferred around what looks on: a fault in it is counted, and is not
+// the call's.
+func (g *Gateway) forgive() {
+	if recover() != nil {
+		g.faults.Add(1)
+	}
 }
 
 // Shutdown cuts every call in flight and waits until each has left its record,

@@ -42,7 +42,8 @@ type upstreamTrace struct {
 	trail [maxTrail]call.Attempt
 	begun int // attempts on the trail and before it
 
-	hooks httptrace.ClientTrace // made once, and never changed
+	running atomic.Int32          // hooks that have begun and not yet returned
+	hooks   httptrace.ClientTrace // made once, and never changed
 }
 
 // traces are those that were freed.
@@ -65,10 +66,13 @@ func newTrace(ctx context.Context, received time.Time, trips *rtt.Samples) *upst
 
 // free gives the trace back, if no hook of it can run any more: there was one
 // attempt, and every hook has run for it. The answer must have passed, so that
-// no informational one can come. Others are left to the garbage collector.
+// no informational one can come. A hook may still be at work when its instant is
+// known (an answer may come before the end of writing, and a client may leave as
+// it comes), so it must have returned too. Others are left to the garbage collector.
 func (t *upstreamTrace) free() {
 	if t.announced != 1 || t.attempts.Load() != 0 || t.interim.Load() ||
-		t.connected.Load() == 0 || t.wrote.Load() == 0 || t.firstByte.Load() == 0 {
+		t.connected.Load() == 0 || t.wrote.Load() == 0 || t.firstByte.Load() == 0 ||
+		t.running.Load() != 0 { // asked last: whoever has set an instant was counted before
 		return
 	}
 	t.ctx = nil
@@ -103,6 +107,8 @@ func offset(v *atomic.Int64) call.Duration {
 
 // getConn begins an attempt: what is known of the attempt before is forgotten.
 func (t *upstreamTrace) getConn(hostPort string) {
+	t.running.Add(1)
+	defer t.running.Add(-1)
 	t.attempts.Add(1)
 	t.connected.Store(0)
 	t.wrote.Store(0)
@@ -145,9 +151,12 @@ func (t *upstreamTrace) attemptsMade(n int) []call.Attempt {
 }
 
 func (t *upstreamTrace) gotConn(info httptrace.GotConnInfo) {
+	t.running.Add(1)
+	defer t.running.Add(-1)
 	now := t.now()
 	t.connected.Store(now)
 	t.reused.Store(info.Reused)
+	t.foldAnnouncement(info.Reused)
 	t.latest(func(a *call.Attempt) {
 		a.Connected, a.Reused = call.Lasting(time.Duration(now-1)), info.Reused
 		t.conn = info.Conn
@@ -157,7 +166,30 @@ func (t *upstreamTrace) gotConn(info httptrace.GotConnInfo) {
 	}
 }
 
+// announcedAgain is within what time a second announcement is of the same attempt.
+// An attempt that came to nothing takes longer, and the proxy then waits.
+const announcedAgain = time.Millisecond
+
+// foldAnnouncement makes one attempt of two on the trail where they are one: over
+// HTTP/2 without TLS the transport announces an attempt a second time when it has
+// found a connection that has served before.
+func (t *upstreamTrace) foldAnnouncement(reused bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !reused || t.begun < 2 {
+		return
+	}
+	last, before := &t.trail[(t.begun-1)%maxTrail], &t.trail[(t.begun-2)%maxTrail]
+	if before.Connected.IsKnown() || before.Upstream != last.Upstream || last.Start.Or(0)-before.Start.Or(0) > announcedAgain {
+		return
+	}
+	*last = call.Attempt{}
+	t.begun--
+}
+
 func (t *upstreamTrace) wroteRequest(info httptrace.WroteRequestInfo) {
+	t.running.Add(1)
+	defer t.running.Add(-1)
 	now := t.now()
 	t.wrote.Store(now)
 	t.wroteAll.Store(info.Err == nil)
@@ -170,6 +202,8 @@ func (t *upstreamTrace) wroteRequest(info httptrace.WroteRequestInfo) {
 }
 
 func (t *upstreamTrace) gotFirstByte() {
+	t.running.Add(1)
+	defer t.running.Add(-1)
 	now := t.now()
 	t.firstByte.Store(now)
 	var conn net.Conn

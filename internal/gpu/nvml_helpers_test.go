@@ -52,7 +52,7 @@ func init() {
 			deadline := time.Now().Add(10 * time.Second)
 			for {
 				readings, err := source.Sample(ctx, noon)
-				if len(readings) == 0 || readings[0].XID.x != 0 || time.Now().After(deadline) {
+				if len(readings) == 0 || readings[0].XID.Or(0) != 0 || time.Now().After(deadline) {
 					said(readings, err)
 					break
 				}

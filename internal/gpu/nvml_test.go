@@ -287,7 +287,7 @@ func TestRealGPU(t *testing.T) {
 			if r.UUID == "" || r.Name == "" || known && power <= 0 || used > total || !r.Clock.IsKnown() || !r.ReasonsKnown {
 				t.Errorf("sample %d: %+v", i, r)
 			}
-			if i > 0 && r.Energy.x < before[j].Energy.x {
+			if i > 0 && r.Energy.Or(0) < before[j].Energy.Or(0) {
 				t.Errorf("energy went from %v to %v", before[j].Energy, r.Energy)
 			}
 		}

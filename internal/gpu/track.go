@@ -53,14 +53,14 @@ func (g *track) add(at int64, r *Reading) {
 		start, total = max(start, g.last()), g.totals[place(g.n-1)]
 	}
 	i := place(g.n)
-	g.shares[i] = [3]float64{r.Utilization.orNaN(), r.MemoryBandwidth.orNaN(), r.MemoryBusy.orNaN()}
+	g.shares[i] = [3]float64{orNaN(r.Utilization), orNaN(r.MemoryBandwidth), orNaN(r.MemoryBusy)}
 	for k, share := range g.shares[i] {
 		total[k].add(share, seconds(at-start))
 	}
 	g.times.at[i], g.start[i], g.totals[i] = at, start, total
 	g.clock[i], g.reasons[i] = clockRatio(r), r.Reasons.Throttling()
 	g.n++
-	g.energy.add(at, r.Power.orNaN(), r.Energy.orNaN())
+	g.energy.add(at, orNaN(r.Power), orNaN(r.Energy))
 }
 
 // clockRatio is the clock as a share of its maximum, 0–1, of a GPU that is known

@@ -82,7 +82,9 @@ func TestWindow(t *testing.T) {
 
 // alike compares windows; a sample that only touches one weighs a billionth.
 func alike(a, b Window) bool {
-	same := func(x, y Number) bool { return x.known == y.known && math.Abs(x.x-y.x) < 1e-7*max(1, y.x) }
+	same := func(x, y Number) bool {
+		return x.IsKnown() == y.IsKnown() && math.Abs(x.Or(0)-y.Or(0)) < 1e-7*max(1, y.Or(0))
+	}
 	return a.GPUs == b.GPUs && a.Samples == b.Samples && a.Reasons == b.Reasons && same(a.Utilization, b.Utilization) &&
 		same(a.MemoryBandwidth, b.MemoryBandwidth) && same(a.MemoryBusy, b.MemoryBusy) && same(a.ClockRatio, b.ClockRatio) && same(a.Energy, b.Energy)
 }
@@ -128,9 +130,9 @@ func TestWindowIsAnyCut(t *testing.T) {
 		w := s.Window(s.at(from), s.at(to))
 		util, known := w.Utilization.Get()
 		clock, alsoKnown := w.ClockRatio.Get()
-		watts := w.Energy.x / (to - from)
+		watts := w.Energy.Or(0) / (to - from)
 		if !known || util < 0 || util > 1 || !alsoKnown || clock < 0.5 || clock > 0.95 || w.GPUs != 1 ||
-			math.Abs(float64(w.Samples)-(to-from)) > 3 || !w.Energy.known || to-from > 1e-2 && (watts < 99.9 || watts > 200.1) {
+			math.Abs(float64(w.Samples)-(to-from)) > 3 || !w.Energy.IsKnown() || to-from > 1e-2 && (watts < 99.9 || watts > 200.1) {
 			t.Fatalf("%v to %v: %+v", from, to, w)
 		}
 	}

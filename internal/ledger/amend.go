@@ -83,5 +83,7 @@ var amendSQL = func() string {
 			sets = append(sets, fmt.Sprintf("%s = ?%d", columns[c].name, int(c)))
 		}
 	}
+	// A bound on the queue says nothing once the queue is known.
+	sets = append(sets, fmt.Sprintf("surroundings = iif(?%d IS NULL, surroundings, json_remove(surroundings, '$.queue_engine_at_most_ms'))", int(colEngineQueue)))
 	return fmt.Sprintf("UPDATE calls SET %s WHERE id = ?%d AND attempt = ?%d", strings.Join(sets, ", "), int(colID), int(colAttempt))
 }()

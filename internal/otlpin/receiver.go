@@ -51,6 +51,9 @@ type Options struct {
 	// being sent. 0 or less is 64 MiB and 2,048.
 	QueueBytes   int64
 	QueueBatches int
+	// Listen listens over TCP at an address, host:port; nil is net.Listen. One that
+	// shares addresses lets a Receiver take over from another.
+	Listen func(address string) (net.Listener, error)
 	// Report is told when the collector stops working (an error) and when it works
 	// again (nil): once for each change. It may be nil. Calls do not overlap.
 	Report func(error)
@@ -82,6 +85,9 @@ type Receiver struct {
 
 // New returns a Receiver that Start sets going.
 func New(o Options) *Receiver {
+	if o.Listen == nil {
+		o.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+	}
 	return &Receiver{
 		options: o, gate: make(chan struct{}, maxBodies), gateWait: gateWait,
 		stop: make(chan struct{}), closed: make(chan struct{}),
@@ -109,7 +115,7 @@ func (r *Receiver) Start(listenHTTP, listenGRPC string) error {
 		return fmt.Errorf("start the trace receiver: %w", err)
 	}
 	listen := func(address string) (*limitedListener, error) {
-		l, err := net.Listen("tcp", address)
+		l, err := r.options.Listen(address)
 		if err != nil {
 			return nil, fmt.Errorf("%w: choose another address, or end what listens there", err)
 		}

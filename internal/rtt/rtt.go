@@ -76,8 +76,14 @@ func (s *Samples) sweep(now time.Time) {
 	}
 }
 
-// ask unwraps the connection and asks the kernel.
-func ask(conn net.Conn) (time.Duration, bool) {
+// ask unwraps the connection and asks the kernel. A wrapper is anybody's code, and
+// this may run on a goroutine on which its panic would end the process.
+func ask(conn net.Conn) (trip time.Duration, known bool) {
+	defer func() {
+		if recover() != nil {
+			trip, known = 0, false
+		}
+	}()
 	for range 8 { // layers; a wrapper that returns itself must not hang a call
 		if c, ok := conn.(syscall.Conn); ok {
 			raw, err := c.SyscallConn()

@@ -157,3 +157,16 @@ func BenchmarkOf(b *testing.B) {
 		}
 	})
 }
+
+// faulty is a wrapper that fails when it is asked for what it wraps.
+type faulty struct{ net.Conn }
+
+func (*faulty) NetConn() net.Conn { panic("boom") }
+
+// TestFaultyWrapper: a wrapper's panic, on whatever goroutine asks, ends nothing.
+func TestFaultyWrapper(t *testing.T) {
+	var s Samples
+	if trip, known := s.Of(new(faulty), time.Now()); known || trip != 0 {
+		t.Errorf("%v is known of a connection that cannot be asked", trip)
+	}
+}

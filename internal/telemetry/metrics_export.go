@@ -151,14 +151,20 @@ func exportInterval(d time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// checkEndpoint finds what the exporters would silently put aside for their default.
+// checkEndpoint finds what the exporters would silently put aside, some of it for
+// their default. Its errors do not repeat the endpoint: it may hold a password.
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("the OTLP endpoint %q is no URL: write http://host:port or https://host:port", endpoint)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("the OTLP endpoint is no URL: write http://host:port or https://host:port")
+	case u.User != nil:
+		return errors.New("the OTLP endpoint names a user, which is not sent: write a header instead, such as: header Authorization \"Basic {env.TOKEN}\"")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("the OTLP endpoint has something behind its path, which is not sent: write what the collector wants to know as a header")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -144,14 +145,17 @@ func newTracer(out *outlet, sampler sdktrace.Sampler, o ExportOptions) (*Tracer,
 	}, nil
 }
 
-// Close sends what waits, for at most CloseTimeout, and ends the exporter.
+// Close sends what waits, for at most CloseTimeout, and ends the exporter. Calls that
+// end later leave no spans by it.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
+	t.closed.Store(true)
 	if err := t.processor.Shutdown(ctx); err != nil {
+		t.out.abandon()
 		return fmt.Errorf("end the export of spans: %w; what waited is lost", err)
 	}
 	return nil
@@ -219,6 +223,7 @@ type outlet struct {
 	export             func(context.Context, []sdktrace.ReadOnlySpan) error // the exporter's, or a test's
 
 	waiting, exported, failed, dropped atomic.Int64
+	abandoned                          atomic.Bool // nothing is sent any more
 
 	mu      sync.Mutex
 	started bool
@@ -238,7 +243,7 @@ func (o *outlet) room(n int) bool {
 // ExportSpans implements sdktrace.SpanExporter.
 func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer o.waiting.Add(-int64(len(spans)))
-	err := o.send(ctx, spans)
+	err := brief(o.send(ctx, spans))
 	if err != nil {
 		o.failed.Add(int64(len(spans)))
 	} else {
@@ -254,7 +259,22 @@ func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	return nil // the SDK would only print it
 }
 
+// errAbandoned is what becomes of spans that the collector did not take in time.
+var errAbandoned = errors.New("the export ended before the collector took them")
+
+// abandon gives up what waits. The batcher would try to send all of it, each batch
+// for its whole time-out, and keep it in memory for minutes.
+func (o *outlet) abandon() {
+	o.abandoned.Store(true)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = o.Shutdown(over) // breaks off what is being sent; that this is hasty is known
+}
+
 func (o *outlet) send(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if o.abandoned.Load() {
+		return errAbandoned
+	}
 	if o.export != nil {
 		return o.export(ctx, spans)
 	}

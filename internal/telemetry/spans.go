@@ -111,11 +111,12 @@ func (m *made) attempts(above trace.SpanContext, admitted time.Duration) {
 		if last && m.rec.Status > 0 && a.FirstByte.IsKnown() {
 			attrs = append(attrs, attrStatus.Int(m.rec.Status))
 		}
-		if !last {
+		lost := !last && !a.FirstByte.IsKnown()
+		if lost {
 			attrs = append(attrs, attrErrorType.String("connection_lost"))
 		}
 		id := newSpanID()
-		m.add(above, id, spanAttempt, trace.SpanKindClient, from, to, !last || m.rec.Outcome.Failed(), attrs)
+		m.add(above, id, spanAttempt, trace.SpanKindClient, from, to, lost || last && m.rec.Outcome.Failed(), attrs)
 		if last {
 			m.phases(m.context(id), from)
 		}
@@ -177,8 +178,8 @@ func (m *made) context(id trace.SpanID) trace.SpanContext {
 // add hands a span over.
 func (m *made) add(above trace.SpanContext, id trace.SpanID, name string, kind trace.SpanKind, from, to time.Duration, failed bool, attrs []attribute.KeyValue) {
 	stub := tracetest.SpanStub{
-		Name: name, SpanContext: m.context(id), Parent: above, SpanKind: kind,
-		StartTime: m.received.Add(from), EndTime: m.received.Add(to), Attributes: attrs,
+		Name: valid(name), SpanContext: m.context(id), Parent: above, SpanKind: kind,
+		StartTime: m.received.Add(from), EndTime: m.received.Add(to), Attributes: allValid(attrs),
 		Resource: m.resource, InstrumentationScope: m.scope,
 	}
 	if failed {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -31,6 +32,8 @@ type Tracer struct {
 	processor sdktrace.SpanProcessor
 	resource  *resource.Resource
 	scope     instrumentation.Scope
+
+	closed atomic.Bool
 }
 
 // Keep says which calls leave spans whatever the sampling says, beside those
@@ -166,12 +169,22 @@ func (s *Span) Propagate(h http.Header, on bool) {
 // whether it did. It blocks for nothing: when the exporter does not keep up, spans
 // are dropped and counted.
 func (t *Tracer) End(s *Span, rec *call.Record) bool {
-	if t == nil || !s.trace.IsValid() || !s.sampled && !t.keeps(rec) || !t.out.room(spansOf(rec)) {
+	if t == nil || !s.trace.IsValid() || !s.sampled && !t.keeps(rec) {
+		return false
+	}
+	if t.closed.Load() { // the batcher would drop them in silence
+		t.out.dropped.Add(int64(spansOf(rec)))
+		return false
+	}
+	if !t.out.room(spansOf(rec)) {
 		return false
 	}
 	t.spans(s, rec)
 	return true
 }
+
+// Closed tells whether calls that end now leave no spans by this Tracer any more.
+func (t *Tracer) Closed() bool { return t != nil && t.closed.Load() }
 
 // keeps tells whether a call is kept whatever the sampling says.
 func (t *Tracer) keeps(rec *call.Record) bool {
