@@ -63,7 +63,9 @@ type RegressionRow struct {
 // time in their place), and the repeats beside each other (stats.MeanRatio), which
 // knows of what changes between them. A figure regressed only when all of that
 // interval is beyond the threshold; what reaches across it is uncertain and fails
-// nothing. A figure measured by a distorted client is uncertain at best.
+// nothing. So does a change that a distorted client's own delay could explain: of
+// TTFT one of no more milliseconds, of TPOT one of no more than the delay makes over the
+// tokens of a call, of throughput one of no greater share than the delay has of E2E.
 //
 // Results that are not of the same channel, API, model, profile, streaming,
 // GPUs and loads are refused with an error that lists what differs, unless
@@ -91,9 +93,9 @@ func Against(base, now Result, o BaselineOptions) (Regression, error) {
 	for _, p := range pairs {
 		for _, row := range p.rows(step) {
 			row.judge(o.Threshold, row.Figure == throughput)
-			if p.distorted() && (row.Verdict == Regressed || row.Verdict == Improved) {
+			if why := p.explained(&row); why != "" && (row.Verdict == Regressed || row.Verdict == Improved) {
 				row.Verdict = Uncertain
-				row.Note = joined(row.Note, "the client was too slow for a fair figure")
+				row.Note = joined(row.Note, why)
 			}
 			r.Failed = r.Failed || row.Verdict == Regressed
 			r.Rows = append(r.Rows, row)
@@ -111,6 +113,7 @@ func (r *RegressionRow) judge(threshold float64, more bool) {
 	switch {
 	case r.Low == nil || r.High == nil:
 		r.Verdict = Uncertain
+		r.Note = joined(r.Note, "there is too little to tell its noise by: send more calls, or repeat it")
 	case *r.Low > 1+threshold:
 		r.Verdict = worse
 	case *r.High < 1-threshold:
@@ -119,18 +122,72 @@ func (r *RegressionRow) judge(threshold float64, more bool) {
 		r.Verdict = Unchanged
 	default:
 		r.Verdict = Uncertain
+		r.Note = joined(r.Note, fmt.Sprintf("its interval reaches across %.3g %%: more calls or repeats would make it narrower", 100*threshold))
 	}
 }
 
 // loadPair is one load in both results.
 type loadPair struct{ base, now *Run }
 
-func (p loadPair) distorted() bool {
-	return p.base.Median.Client.Distorted || p.now.Median.Client.Distorted
+// explained says how the delay of a distorted client could explain a change, ""
+// when it could not, or neither client was distorted.
+func (p loadPair) explained(r *RegressionRow) string {
+	if !p.base.Median.Client.Distorted && !p.now.Median.Client.Distorted {
+		return ""
+	}
+	delay, ok := max(p.base.worstDelay(), p.now.worstDelay()), p.base.hasDelay() && p.now.hasDelay()
+	if !ok {
+		return "a client was too slow for a fair figure, by how much is not known"
+	}
+	change := math.Abs(r.Now - r.Base)
+	switch r.Figure {
+	case ttftP99:
+		if delay > change {
+			return fmt.Sprintf("the change is %.3g ms, and the client itself was late by up to %.3g ms (p99)", change, delay)
+		}
+	case tpotP99:
+		tokens, ok := p.least(func(f *Figures) *Quantiles { return f.Output })
+		each := delay / (tokens - 1)
+		if !ok || !(tokens > 1) {
+			each = delay // all of it may fall between two tokens
+		}
+		if each > change {
+			return fmt.Sprintf("the change is %.3g ms a token, and the client itself was late by up to %.3g ms (p99), which is %.3g ms a token", change, delay, each)
+		}
+	case throughput:
+		long, ok := p.least(func(f *Figures) *Quantiles { return f.E2E })
+		if ok && delay/long > math.Abs(r.Ratio-1) {
+			return fmt.Sprintf("the change is %.3g %%, and the client itself was late by up to %.3g ms (p99), of calls that take %.3g ms", 100*math.Abs(r.Ratio-1), delay, long)
+		}
+	}
+	return ""
 }
 
-// throughput is the name of its figure.
-const throughput = "throughput"
+// least is the lower one of both medians of a figure.
+func (p loadPair) least(of func(*Figures) *Quantiles) (float64, bool) {
+	a, ok1 := p50(of(&p.base.Median))
+	b, ok2 := p50(of(&p.now.Median))
+	return min(a, b), ok1 && ok2
+}
+
+// worstDelay is the longest scheduling delay at p99 of any repeat, in milliseconds.
+func (run *Run) worstDelay() float64 {
+	worst := delayP99(&run.Median.Client)
+	for i := range run.Repeats {
+		worst = max(worst, delayP99(&run.Repeats[i].Client))
+	}
+	return worst
+}
+
+// hasDelay tells whether the scheduling delay is known.
+func (run *Run) hasDelay() bool { return run.Median.Client.Delay != nil }
+
+// The names of the figures that are compared.
+const (
+	ttftP99    = "TTFT p99"
+	tpotP99    = "TPOT p99"
+	throughput = "throughput"
+)
 
 // rows compares the figures that both know.
 func (p loadPair) rows(step bool) []RegressionRow {
@@ -145,8 +202,8 @@ func (p loadPair) rows(step bool) []RegressionRow {
 		of     func(*Figures) *Quantiles
 		series func(*Raw) Series
 	}{
-		{"TTFT p99", func(f *Figures) *Quantiles { return f.TTFT }, func(r *Raw) Series { return r.TTFT }},
-		{"TPOT p99", func(f *Figures) *Quantiles { return f.TPOT }, func(r *Raw) Series { return r.TPOT }},
+		{ttftP99, func(f *Figures) *Quantiles { return f.TTFT }, func(r *Raw) Series { return r.TTFT }},
+		{tpotP99, func(f *Figures) *Quantiles { return f.TPOT }, func(r *Raw) Series { return r.TPOT }},
 	} {
 		of := func(f *Figures) (float64, bool) { return p99(one.of(f)) }
 		row, ok := p.row(one.name, "ms", of)

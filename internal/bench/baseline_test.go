@@ -74,20 +74,58 @@ func TestAgainst(t *testing.T) {
 	if err != nil || r.Failed || !strings.Contains(verdicts(r), "uncertain") {
 		t.Errorf("%v: %s", err, verdicts(r))
 	}
+	for _, row := range r.Rows {
+		if row.Verdict == Uncertain && !strings.Contains(row.Note, "reaches across 10 %") {
+			t.Errorf("%s is uncertain, and why is not said: %q", row.Figure, row.Note)
+		}
+	}
 	// A wider threshold lets more pass.
 	if r, err = Against(base, measured(t, 2, 1.3, 400), BaselineOptions{Threshold: 0.5}); err != nil || r.Failed {
 		t.Errorf("%v: %s", err, verdicts(r))
 	}
 	// A client that was too slow proves nothing.
 	now := measured(t, 2, 1.3, 400)
-	now.Runs[0].Median.Client.Distorted = true
-	if r, err = Against(base, now, BaselineOptions{}); err != nil || r.Failed || r.Rows[0].Verdict != Uncertain || r.Rows[0].Note == "" {
+	now.Runs[0].Median.Client = Client{Distorted: true}
+	if r, err = Against(base, now, BaselineOptions{}); err != nil || r.Failed || r.Rows[0].Verdict != Uncertain || !strings.Contains(r.Rows[0].Note, "is not known") {
 		t.Errorf("%v: %+v", err, r.Rows)
 	}
 	// Too few calls are no proof for a p99 either, and that is said.
 	r, err = Against(measured(t, 1, 1, 20), measured(t, 2, 1, 20), BaselineOptions{})
 	if err != nil || r.Failed || !strings.Contains(r.Rows[0].Note, "60 calls") {
 		t.Errorf("%v: %+v", err, r.Rows)
+	}
+}
+
+// TestAgainstLateClient: a distorted client hides only the changes that its delay
+// could explain, and the row says so.
+func TestAgainstLateClient(t *testing.T) {
+	base, now := measured(t, 1, 1, 400), measured(t, 2, 1.3, 400)
+	// About 72 ms of 240 in TTFT, 7.2 of 24 in TPOT of 50 tokens, and 23 % of the
+	// throughput of calls that take 1,300 to 1,600 ms.
+	for _, c := range []struct {
+		delay float64
+		want  string
+	}{
+		{3, "TTFT p99 regressed, TPOT p99 regressed, throughput regressed"},
+		{100, "TTFT p99 uncertain, TPOT p99 regressed, throughput regressed"},
+		{340, "TTFT p99 uncertain, TPOT p99 regressed, throughput uncertain"},
+		{500, "TTFT p99 uncertain, TPOT p99 uncertain, throughput uncertain"},
+	} {
+		for _, side := range []*Result{&base, &now} {
+			base.Runs[0].Median.Client.Distorted, now.Runs[0].Median.Client.Distorted = false, false
+			base.Runs[0].Repeats[1].Client.Delay.P99, now.Runs[0].Repeats[1].Client.Delay.P99 = 0, 0
+			// The worst repeat counts, whatever the median is.
+			side.Runs[0].Repeats[1].Client.Delay.P99, side.Runs[0].Median.Client.Distorted = c.delay, true
+			r, err := Against(base, now, BaselineOptions{})
+			if err != nil || verdicts(r) != c.want {
+				t.Errorf("late by %v ms: %v, %s", c.delay, err, verdicts(r))
+			}
+			for _, row := range r.Rows {
+				if says := strings.Contains(row.Note, fmt.Sprintf("late by up to %v ms", c.delay)); says != (row.Verdict == Uncertain) {
+					t.Errorf("late by %v ms, %s %s: %q", c.delay, row.Figure, row.Verdict, row.Note)
+				}
+			}
+		}
 	}
 }
 
@@ -202,7 +240,7 @@ func TestRaw(t *testing.T) {
 	points[0].discarded, points[1].failed = true, endpoint.FailedServer
 	tk := taken(points...)
 	r := tk.raw(1000)
-	if r.Of != 498 || len(r.At) != 498 || r.At[0] != 10 || r.TTFT[0] != 10 || !math.IsNaN(float64(r.TTFT[1])) || r.Tokens[0] != 150 || !math.IsNaN(float64(r.Tokens[1])) {
+	if r.Of != 498 || len(r.At) != 498 || r.At[0] != 10 || r.TTFT[0] != 10 || !math.IsNaN(float64(r.TTFT[1])) || r.Tokens[0] != 150 || !math.IsNaN(float64(r.Tokens[1])) || r.Output[0] != 50 || !math.IsNaN(float64(r.Output[1])) {
 		t.Errorf("%d of %d: %v", len(r.At), r.Of, r.At[:3])
 	}
 	r = tk.raw(100)

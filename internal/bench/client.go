@@ -38,8 +38,12 @@ func sampleDelay(ctx context.Context, into *pool) {
 	}
 }
 
-// client says whether the load test itself stood in the way.
-func (t *take) client(calls []*point) Client {
+// evenShare is the share of the median TTFT that a call may go out late, beyond
+// what is always tolerated, before the times themselves are in doubt.
+const evenShare = 0.05
+
+// client says whether the load test itself stood in the way of f.
+func (t *take) client(calls []*point, f *Figures) Client {
 	c := Client{Delay: t.delay.quantiles()}
 	if c.Delay != nil && c.Delay.P99 > distortedMillis {
 		c.Distorted = true
@@ -52,12 +56,25 @@ func (t *take) client(calls []*point) Client {
 			late.add(span(p.late).milliseconds())
 		}
 	}
-	if s, ok := stats.Describe(late, false); ok && s.P99 > distortedMillis {
-		if c.Distorted {
-			c.Reason += "; "
-		}
+	s, ok := stats.Describe(late, false)
+	if !ok || s.P99 <= distortedMillis {
+		return c
+	}
+	by := fmt.Sprintf("%.1f ms after they were due (p99; %.1f ms at most)", s.P99, s.Max)
+	if s.N < enoughForLate {
+		by = fmt.Sprintf("%.1f ms after they were due (the most of %d calls)", s.Max, s.N)
+	}
+	c.Uneven = "calls went out up to " + by + ", so the load was less even than planned"
+	typical, ok := p50(f.TTFT)
+	if !ok {
+		typical, ok = p50(f.E2E)
+	}
+	if ok && s.P99 > evenShare*typical {
 		c.Distorted = true
-		c.Reason += fmt.Sprintf("calls went out up to %.1f ms after they were due (p99; %.1f ms at most), so the load was less even than planned", s.P99, s.Max)
+		c.Reason = joined(c.Reason, c.Uneven)
 	}
 	return c
 }
+
+// enoughForLate calls have a p99 that is not just the greatest of them.
+const enoughForLate = 100

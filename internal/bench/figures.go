@@ -42,7 +42,7 @@ func (t *take) figures() Figures {
 		}
 	}
 	f.Gaps, f.GapsOf = t.gaps()
-	f.Client = t.client(measured)
+	f.Client = t.client(measured, &f)
 	return f
 }
 

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,28 +187,39 @@ func TestGapsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestClientDistorted: delay and lateness beyond 2 ms at p99 mark the result;
-// calls that waited for the bound do not.
+// TestClientDistorted: a delay beyond 2 ms at p99 marks the result. Lateness beyond 2 ms
+// is remarked on, and marks it only when it is more than 5 % of TTFT p50 as well;
+// calls that waited for the bound do neither.
 func TestClientDistorted(t *testing.T) {
-	late := func(d time.Duration, held bool) point {
-		p := one(0, 10)
+	late := func(d time.Duration, held bool, ttft int) point {
+		p := one(0, 2*ttft)
+		p.ttft = span(at(ttft))
 		p.timed, p.late, p.held = true, d, held
 		return p
 	}
 	for _, c := range []struct {
-		delay float32
-		call  point
-		want  bool
+		delay  float32
+		call   point
+		want   bool
+		uneven bool
 	}{
-		{1.9, late(0, false), false}, {2.1, late(0, false), true}, {0, late(3*time.Millisecond, false), true}, {0, late(time.Second, true), false}, {5, late(time.Second, false), true},
+		{1.9, late(0, false, 10), false, false},
+		{2.1, late(0, false, 10), true, false},
+		{0, late(3*time.Millisecond, false, 10), true, true},
+		{0, late(3*time.Millisecond, false, 400), false, true},
+		{0, late(1900*time.Microsecond, false, 10), false, false},
+		{0, late(time.Second, true, 10), false, false},
+		{5, late(time.Second, false, 10), true, true},
 	} {
 		tk := taken(c.call)
 		tk.arrivals.Shape = workload.Constant
 		for range 10 {
 			tk.delay.add(c.delay)
 		}
-		if f := tk.figures(); f.Client.Distorted != c.want || (f.Client.Reason != "") != c.want {
+		if f := tk.figures(); f.Client.Distorted != c.want || (f.Client.Reason != "") != c.want || (f.Client.Uneven != "") != c.uneven {
 			t.Errorf("delay %v, late %v: %+v", c.delay, c.call.late, f.Client)
+		} else if c.uneven && (strings.Contains(f.Client.Uneven, "p99") || !strings.Contains(f.Client.Uneven, "the most of 1 calls") || !slices.Contains(tk.notes(&f), f.Client.Uneven)) {
+			t.Errorf("of one call: %q", f.Client.Uneven)
 		}
 	}
 }

@@ -68,14 +68,24 @@ func unitOf(loads []Load) (saturation.Unit, error) {
 // StepOf turns a run into a step of a ladder.
 //
 // Of a closed loop throughput is what the figures say. Of an open loop it is
-// that of the time in which calls were sent: the rate asked for, times the share of
-// what was due that was answered meanwhile, and as many tokens as these calls
-// have on average.
+// that of the time in which calls were sent: Achieved of the figures, and as many
+// tokens as these calls have on average. Where that is not known it is what the whole
+// run came to, which is less.
+//
+// The step is distorted when the client's delay is too much of its TTFT p95, or of its
+// E2E p95 where that is not known; see saturation.Unusable.
 func StepOf(run *Run) saturation.Step {
 	m := &run.Median
 	s := saturation.Step{
 		Load: float64(run.Arrivals.Concurrency), Calls: m.Calls, Achieved: m.CallsPerSecond, TPM: m.TotalPerMinute,
-		TTFTP95: pick(m.TTFT, p95), TPOTP95: pick(m.TPOT, p95), Distorted: m.Client.Distorted,
+		TTFTP95: pick(m.TTFT, p95), TPOTP95: pick(m.TPOT, p95), Delay: pick(m.Client.Delay, p99),
+	}
+	if s.Delay != nil {
+		against, ok := p95(m.TTFT)
+		if !ok {
+			against, _ = p95(m.E2E)
+		}
+		s.Distorted = saturation.Unusable(*s.Delay, against)
 	}
 	if m.Calls > 0 {
 		s.Succeeded = float64(m.Good) / float64(m.Calls)
@@ -84,22 +94,15 @@ func StepOf(run *Run) saturation.Step {
 		return s
 	}
 	s.Load, s.TPM = run.Arrivals.Rate, nil
-	s.Achieved = achieved(run)
+	s.Offered = m.Offered
+	if m.Achieved != nil {
+		s.Achieved = *m.Achieved
+	} else {
+		s.AtLeast = true
+	}
 	if m.TotalPerMinute != nil && m.Input != nil && m.Output != nil {
 		tpm := s.Achieved * 60 * (m.Input.Mean + m.Output.Mean)
 		s.TPM = &tpm
 	}
 	return s
-}
-
-// achieved is the rate asked for, times the share of it that was answered. Chance
-// makes the calls that were due a few more or less than asked for; that is no
-// doing of the service. Where the share is not known it is what the whole run
-// came to, which is less.
-func achieved(run *Run) float64 {
-	m := &run.Median
-	if m.Achieved == nil || m.Offered == nil || *m.Offered <= 0 {
-		return m.CallsPerSecond
-	}
-	return run.Arrivals.Rate * *m.Achieved / *m.Offered
 }

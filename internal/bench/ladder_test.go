@@ -113,7 +113,7 @@ func TestStaircase(t *testing.T) {
 			if *w.TTFTP99 > 80 {
 				t.Errorf("climbed on from %+v", w)
 			}
-			near(t, "achieved", w.Achieved, w.Rate, 0.01)
+			near(t, "achieved", *w.Achieved, w.Rate, 0.01)
 		}
 		v := all.Verdict
 		if !v.Reached || v.Safe != all.Windows[len(all.Windows)-2].Rate || v.Target != 10 {
@@ -125,6 +125,59 @@ func TestStaircase(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStaircaseEnds: two stairs in a row that show nothing end the climb, one does
+// not.
+func TestStaircaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Ten calls at a time of half a second each are 20/s, and TTFT is kept for ever.
+		f := &fake{answer: even(script{ttft: 50 * time.Millisecond, tpot: 45 * time.Millisecond, tokens: 11})}
+		cfg := config(f)
+		cfg.Objectives.TTFT = time.Second
+		s := Stairs{Load: Load{Arrivals: workload.Arrivals{Shape: workload.Constant, Concurrency: 10}, Input: fixed(20), Output: fixed(11)}, Target: 15, Top: 90}
+		_, all, err := start(t, cfg).Staircase(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 7.5, 10.5, 13.5, 16.5, 19.5 are carried, 22.5 and 25.5 are not.
+		if n := len(all.Windows); n != 7 || all.Verdict.Safe != 19.5 || all.Verdict.Say != saturation.Enough || all.Verdict.Reached ||
+			!strings.Contains(strings.Join(all.Verdict.Reasons, " "), "Two stairs in a row showed nothing") {
+			t.Errorf("%d stairs, %+v", n, all.Verdict)
+		}
+	})
+}
+
+// TestDistortedSteps: a client's delay spoils a step by its share of what is measured
+// there.
+func TestDistortedSteps(t *testing.T) {
+	run := Run{Arrivals: atRate(workload.Constant, 10)}
+	run.Median = Figures{Calls: 10, Good: 10, Seconds: 2, CallsPerSecond: 5, TTFT: &Quantiles{P95: 300, P99: 400}, E2E: &Quantiles{P95: 3000},
+		Client: Client{Distorted: true, Delay: &Quantiles{P99: 20}}}
+	if s, w := StepOf(&run), WindowOf(&run, time.Second); s.Distorted || *s.Delay != 20 || w.Distorted || *w.Delay != 20 {
+		t.Errorf("%+v, %+v", s, w)
+	}
+	if s := StepOf(&run); s.Achieved != 5 || !s.AtLeast || s.Offered != nil {
+		t.Errorf("%+v", s)
+	}
+	if w := WindowOf(&run, 100*time.Millisecond); !w.Distorted || w.Achieved != nil || w.PerSecond != 5 {
+		t.Errorf("%+v", w)
+	}
+	run.Median.Client.Delay.P99 = 31
+	if !StepOf(&run).Distorted {
+		t.Error("31 ms of 300")
+	}
+	if run.Median.TTFT = nil; StepOf(&run).Distorted {
+		t.Error("31 ms of 3000, where TTFT is not known")
+	}
+	if run.Median.E2E = nil; !StepOf(&run).Distorted {
+		t.Error("31 ms of who knows what")
+	}
+	offered, achieved := 9.5, 9.0
+	run.Median.Offered, run.Median.Achieved = &offered, &achieved
+	if s, w := StepOf(&run), WindowOf(&run, time.Second); s.Load != 10 || *s.Offered != 9.5 || s.AtLeast || s.Achieved != 9 || w.Rate != 10 || *w.Offered != 9.5 || *w.Achieved != 9 || w.PerSecond != 5 {
+		t.Errorf("%+v, %+v", s, w)
+	}
 }
 
 // TestStaircaseRefuses what could not be judged.

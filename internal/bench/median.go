@@ -15,8 +15,19 @@ func median(repeats []Figures) (Figures, map[string]Spread) {
 	if len(repeats) == 0 {
 		return Figures{}, nil
 	}
-	number := func(of func(*Figures) float64) float64 { return middle(each(repeats, of)) }
-	whole := func(of func(*Figures) int) int { return middle(each(repeats, of)) }
+	number := func(of func(*Figures) float64) float64 { v, _ := stats.Median(each(repeats, of)); return v }
+	// A rate needs time: a repeat of none has no rate, and is not one of 0.
+	rate := func(of func(*Figures) float64) float64 {
+		var values []float64
+		for i := range repeats {
+			if repeats[i].Seconds > 0 {
+				values = append(values, of(&repeats[i]))
+			}
+		}
+		v, _ := stats.Median(values)
+		return v
+	}
+	whole := func(of func(*Figures) int) int { return middleCount(each(repeats, of)) }
 	maybe := func(of func(*Figures) *float64) *float64 { return middleKnown(each(repeats, of)) }
 	many := func(of func(*Figures) *Quantiles) *Quantiles { return middleQuantiles(each(repeats, of)) }
 	m := Figures{
@@ -24,16 +35,16 @@ func median(repeats []Figures) (Figures, map[string]Spread) {
 		Good:    whole(func(f *Figures) int { return f.Good }),
 		Seconds: number(func(f *Figures) float64 { return f.Seconds }),
 
-		CallsPerSecond:  number(func(f *Figures) float64 { return f.CallsPerSecond }),
+		CallsPerSecond:  rate(func(f *Figures) float64 { return f.CallsPerSecond }),
 		Offered:         maybe(func(f *Figures) *float64 { return f.Offered }),
-		Sent:            number(func(f *Figures) float64 { return f.Sent }),
+		Sent:            rate(func(f *Figures) float64 { return f.Sent }),
 		Achieved:        maybe(func(f *Figures) *float64 { return f.Achieved }),
 		InputPerSecond:  maybe(func(f *Figures) *float64 { return f.InputPerSecond }),
 		OutputPerSecond: maybe(func(f *Figures) *float64 { return f.OutputPerSecond }),
 		TotalPerSecond:  maybe(func(f *Figures) *float64 { return f.TotalPerSecond }),
 		TotalPerMinute:  maybe(func(f *Figures) *float64 { return f.TotalPerMinute }),
 		WithoutUsage:    whole(func(f *Figures) int { return f.WithoutUsage }),
-		Concurrency:     number(func(f *Figures) float64 { return f.Concurrency }),
+		Concurrency:     rate(func(f *Figures) float64 { return f.Concurrency }),
 		Peak:            whole(func(f *Figures) int { return f.Peak }),
 		Goodput:         maybe(func(f *Figures) *float64 { return f.Goodput }),
 		Undecided:       whole(func(f *Figures) int { return f.Undecided }),
@@ -76,14 +87,16 @@ func each[T any](repeats []Figures, of func(*Figures) T) []T {
 	return all
 }
 
-// middle returns the median, of an even number the lower of the two in the
-// middle, so that it is a figure that was measured.
-func middle[T cmp.Ordered](all []T) T {
+// middleCount returns the median of counts, of an even number the mean of the two
+// in the middle rounded down, so that parts stay no more than their whole.
+func middleCount(all []int) int {
 	slices.Sort(all)
-	return all[(len(all)-1)/2]
+	n := len(all)
+	low, high := all[(n-1)/2], all[n/2]
+	return low + (high-low)/2
 }
 
-// middleKnown is middle of the known ones, nil when there are none.
+// middleKnown is the median of the known ones, nil when there are none.
 func middleKnown(all []*float64) *float64 {
 	var values []float64
 	for _, v := range all {
@@ -91,14 +104,14 @@ func middleKnown(all []*float64) *float64 {
 			values = append(values, *v)
 		}
 	}
-	if len(values) == 0 {
+	v, ok := stats.Median(values)
+	if !ok {
 		return nil
 	}
-	v := middle(values)
 	return &v
 }
 
-// middleQuantiles takes the median of each quantile.
+// middleQuantiles takes the median of each value.
 func middleQuantiles(all []*Quantiles) *Quantiles {
 	all = slices.DeleteFunc(all, func(q *Quantiles) bool { return q == nil })
 	if len(all) == 0 {
@@ -109,10 +122,15 @@ func middleQuantiles(all []*Quantiles) *Quantiles {
 		for i, q := range all {
 			values[i] = get(q)
 		}
-		return middle(values)
+		v, _ := stats.Median(values)
+		return v
+	}
+	counts := make([]int, len(all))
+	for i, q := range all {
+		counts[i] = q.N
 	}
 	return &Quantiles{
-		N:    int(of(func(q *Quantiles) float64 { return float64(q.N) })),
+		N:    middleCount(counts),
 		Mean: of(func(q *Quantiles) float64 { return q.Mean }),
 		P50:  of(func(q *Quantiles) float64 { return q.P50 }),
 		P90:  of(func(q *Quantiles) float64 { return q.P90 }),
@@ -136,18 +154,39 @@ func together(repeats []Figures) Identity {
 	return all
 }
 
-// anyDistorted says of all repeats what is true of one.
+// anyDistorted says of all repeats what is true of one: the worst.
 func anyDistorted(repeats []Figures) Client {
 	c := Client{Delay: middleQuantiles(each(repeats, func(f *Figures) *Quantiles { return f.Client.Delay }))}
+	worst := -1
+	of := func(i int, text string) string {
+		if len(repeats) > 1 && text != "" {
+			return fmt.Sprintf("repeat %d: %s", i+1, text)
+		}
+		return text
+	}
 	for i := range repeats {
-		if one := &repeats[i].Client; one.Distorted && !c.Distorted {
-			c.Distorted, c.Reason = true, one.Reason
-			if len(repeats) > 1 {
-				c.Reason = fmt.Sprintf("repeat %d: %s", i+1, one.Reason)
-			}
+		one := &repeats[i].Client
+		if c.Uneven == "" {
+			c.Uneven = of(i, one.Uneven)
+		}
+		if !one.Distorted {
+			continue
+		}
+		c.Distorted = true
+		if worst < 0 || delayP99(one) > delayP99(&repeats[worst].Client) {
+			worst = i
 		}
 	}
+	if worst >= 0 {
+		c.Reason = of(worst, repeats[worst].Client.Reason)
+	}
 	return c
+}
+
+// delayP99 is a client's scheduling delay, in milliseconds, 0 where it is not known.
+func delayP99(c *Client) float64 {
+	v, _ := p99(c.Delay)
+	return v
 }
 
 // failures adds up those of all repeats, nil when there are none.

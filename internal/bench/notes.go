@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/weirgate/weir/internal/workload"
 )
 
 // notes says what the figures of a repeat do not tell by themselves. It comes
@@ -31,6 +33,12 @@ func (t *take) notes(f *Figures) []string {
 	if f.Offered != nil && f.Achieved == nil {
 		note("calls took too long beside the time of sending for the achieved rate to be told; send for longer")
 	}
+	if drawn := t.drawn(f); drawn != "" {
+		notes = append(notes, drawn)
+	}
+	if f.Client.Uneven != "" {
+		notes = append(notes, f.Client.Uneven)
+	}
 	if t.full {
 		note("it ended after %d calls, as many as are kept", maxCalls)
 	}
@@ -43,6 +51,21 @@ func (t *take) notes(f *Figures) []string {
 		note("some streams carried running token counts and others none, so there is no figure of gaps")
 	}
 	return notes
+}
+
+// unlucky is the share by which the rate that was drawn may differ from the one
+// asked for before that is said: Poisson arrivals of 100 calls stay within it 19
+// times of 20.
+const unlucky = 0.2
+
+// drawn says that chance made Poisson arrivals far more or less than asked for,
+// "" when it did not.
+func (t *take) drawn(f *Figures) string {
+	rate := t.arrivals.Rate
+	if t.arrivals.Shape != workload.Poisson || f.Offered == nil || !(rate > 0) || math.Abs(*f.Offered/rate-1) <= unlucky {
+		return ""
+	}
+	return fmt.Sprintf("%.3g calls a second were asked for and chance drew %.3g: %d calls are too few for Poisson arrivals to come close; send more, or use a constant rate", rate, *f.Offered, f.Calls)
 }
 
 // raw keeps of each measured call that succeeded what a later comparison needs,
@@ -71,11 +94,14 @@ func (t *take) raw(limit int) Raw {
 		r.E2E = append(r.E2E, milliseconds(p.end-p.sent))
 		r.TTFT = append(r.TTFT, seriesOf(p.ttft))
 		r.TPOT = append(r.TPOT, seriesOf(p.tpot))
-		tokens := float32(math.NaN())
+		tokens, output := float32(math.NaN()), float32(math.NaN())
 		if p.reported() {
 			tokens = float32(p.tokens())
 		}
-		r.Tokens = append(r.Tokens, tokens)
+		if p.output >= 0 {
+			output = float32(p.output)
+		}
+		r.Tokens, r.Output = append(r.Tokens, tokens), append(r.Output, output)
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,29 @@ func TestRates(t *testing.T) {
 				t.Errorf("%s: %+v late in virtual time", shape, m.Late)
 			}
 		})
+	}
+}
+
+// TestUnluckyRate: where chance draws a rate far from the one asked for, that is
+// said, and only there.
+func TestUnluckyRate(t *testing.T) {
+	for _, c := range []struct {
+		arrivals workload.Arrivals
+		offered  float64
+		want     bool
+	}{
+		{atRate(workload.Poisson, 10), 7.9, true}, {atRate(workload.Poisson, 10), 12.1, true}, {atRate(workload.Poisson, 10), 11.9, false},
+		{atRate(workload.Constant, 10), 5, false}, {atRate(workload.Poisson, 10), 0, false},
+	} {
+		f := Figures{Calls: 9}
+		if c.offered > 0 {
+			f.Offered = &c.offered
+		}
+		tk := taken()
+		tk.arrivals = c.arrivals
+		if got := tk.drawn(&f); (got != "") != c.want || c.want && !strings.Contains(got, "9 calls are too few") {
+			t.Errorf("%+v, %v: %q", c.arrivals, c.offered, got)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func TestMedian(t *testing.T) {
 		{Calls: 11, CallsPerSecond: 1, Seconds: 3, TTFT: &Quantiles{N: 11, P50: 7, P99: 40, Max: 70}, GapsOf: Tokens, Gaps: &Quantiles{N: 2}},
 		{Calls: 12, CallsPerSecond: 2, Seconds: 2, OutputPerSecond: v(10), GapsOf: Tokens, Gaps: &Quantiles{N: 3}, Client: Client{Distorted: true, Reason: "slow"}},
 	})
-	if m.Calls != 11 || m.CallsPerSecond != 2 || m.Seconds != 2 || *m.OutputPerSecond != 10 || m.TTFT.P50 != 5 || m.TTFT.P99 != 40 || m.Gaps.N != 2 || m.InputPerSecond != nil {
+	if m.Calls != 11 || m.CallsPerSecond != 2 || m.Seconds != 2 || *m.OutputPerSecond != 20 || m.TTFT.P50 != 6 || m.TTFT.P99 != 45 || m.Gaps.N != 2 || m.InputPerSecond != nil {
 		t.Errorf("%+v", m)
 	}
 	if s := spread["calls_per_second"]; s.Min != 1 || s.Max != 3 {
@@ -64,6 +64,22 @@ func TestMedian(t *testing.T) {
 	}
 	if _, ok := spread["tpot_ms_p50"]; ok || !m.Client.Distorted || m.Client.Reason != "repeat 3: slow" {
 		t.Errorf("%+v, %+v", spread, m.Client)
+	}
+	// Of two, the mean: as numpy has it, and within the spread.
+	m, spread = median([]Figures{
+		{Calls: 10, Good: 9, Seconds: 1, CallsPerSecond: 3, Offered: v(4), TTFT: &Quantiles{N: 9, P50: 5, P99: 50}, Client: Client{Distorted: true, Delay: &Quantiles{P99: 3}, Reason: "slow"}},
+		{Calls: 13, Good: 12, Seconds: 2, CallsPerSecond: 4, Offered: v(5), TTFT: &Quantiles{N: 12, P50: 6, P99: 40}, Client: Client{Distorted: true, Delay: &Quantiles{P99: 9}, Reason: "slower"}},
+	})
+	if m.Calls != 11 || m.Good != 10 || m.Seconds != 1.5 || m.CallsPerSecond != 3.5 || *m.Offered != 4.5 || m.TTFT.P50 != 5.5 || m.TTFT.P99 != 45 || m.TTFT.N != 10 {
+		t.Errorf("of two: %+v, %+v", m, m.TTFT)
+	}
+	if s := spread["ttft_ms_p50"]; s.Min != 5 || s.Max != 6 || m.Client.Reason != "repeat 2: slower" || m.Client.Delay.P99 != 6 {
+		t.Errorf("of two: %+v, %+v", spread, m.Client)
+	}
+	// A repeat of no time has no rate, in the median as in the spread.
+	m, spread = median([]Figures{{Seconds: 1, CallsPerSecond: 3, Sent: 3}, {}})
+	if s := spread["calls_per_second"]; m.CallsPerSecond != 3 || m.Sent != 3 || s.Min != 3 || s.Max != 3 {
+		t.Errorf("%+v, %+v", m, spread)
 	}
 	m, spread = median([]Figures{{GapsOf: Tokens, Gaps: &Quantiles{N: 1}}, {GapsOf: Chunks, Gaps: &Quantiles{N: 1}}})
 	if m.Gaps != nil || m.GapsOf != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // RawCalls is how many calls of one load the Raw of its repeats hold together,
-// some 700 KiB of JSON. Of more calls it is a uniform sample.
+// some 800 KiB of JSON. Of more calls it is a uniform sample.
 const RawCalls = 20_000
 
 // Raw is what of the calls of one repeat is kept in the result itself, so that
@@ -24,8 +24,9 @@ type Raw struct {
 	TTFT Series `json:"ttft_ms"`
 	TPOT Series `json:"tpot_ms"`
 	E2E  Series `json:"e2e_ms"`
-	// Tokens are input and output tokens together.
+	// Tokens are input and output tokens together, Output the output tokens.
 	Tokens Series `json:"tokens"`
+	Output Series `json:"output_tokens"`
 }
 
 // Series is a row of figures, one a call. NaN stands for one that is not known,

@@ -17,11 +17,6 @@ const (
 	// stairDiscard is the share of each stair in which the service gets used to
 	// the new rate.
 	stairDiscard = 0.1
-	// passed is the share of the objective beyond which no further stair is
-	// climbed.
-	passed = 0.8
-	// mostFail is the share of calls that fail beyond which none is climbed either.
-	mostFail = 0.5
 )
 
 // Stairs is a series of rates around a target.
@@ -40,8 +35,8 @@ type Stairs struct {
 }
 
 // Staircase climbs from half the target rate in steps of a fifth of it, until
-// TTFT p99 passes 80 % of its objective, more than half of the calls fail, or Top
-// is reached, and judges the target. There is no pause between the stairs.
+// TTFT p99 passes 80 % of its objective, more than half of the calls fail, two stairs
+// in a row show nothing (see saturation.Ended) or Top is reached, and judges the target. There is no pause between the stairs.
 //
 // When ctx is done, the stairs climbed in full until then are judged; the run of
 // one that was not is returned with the others. With an error come the runs before it.
@@ -71,9 +66,8 @@ func (r *Runner) Staircase(ctx context.Context, s Stairs) ([]Run, Staircase, err
 		if run.Interrupted {
 			break // a part of a stair says little of it
 		}
-		w := WindowOf(&run)
-		all.Windows = append(all.Windows, w)
-		if w.TTFTP99 != nil && *w.TTFTP99 > passed*float64(s.Objective)/float64(time.Millisecond) || w.Succeeded < 1-mostFail {
+		all.Windows = append(all.Windows, WindowOf(&run, s.Objective))
+		if saturation.Ended(s.Objective, all.Windows) {
 			break
 		}
 	}
@@ -99,11 +93,17 @@ func (s *Stairs) stair(rate float64, first bool) Load {
 	return l
 }
 
-// WindowOf turns a run into a window of a staircase; see StepOf for its
-// throughput.
-func WindowOf(run *Run) saturation.Window {
+// WindowOf turns a run into a window of a staircase. It is distorted when the
+// client's delay is too much of the objective for TTFT; see saturation.Unusable.
+func WindowOf(run *Run, objective time.Duration) saturation.Window {
 	m := &run.Median
-	w := saturation.Window{Rate: run.Arrivals.Rate, Achieved: achieved(run), Calls: m.Calls, TTFTP99: pick(m.TTFT, p99), Distorted: m.Client.Distorted}
+	w := saturation.Window{
+		Rate: run.Arrivals.Rate, Offered: m.Offered, Achieved: m.Achieved, PerSecond: m.CallsPerSecond,
+		Calls: m.Calls, TTFTP99: pick(m.TTFT, p99), Delay: pick(m.Client.Delay, p99),
+	}
+	if w.Delay != nil {
+		w.Distorted = saturation.Unusable(*w.Delay, float64(objective)/float64(time.Millisecond))
+	}
 	if m.Calls > 0 {
 		w.Succeeded = float64(m.Good) / float64(m.Calls)
 	}

@@ -105,9 +105,11 @@ type Figures struct {
 	Failures map[endpoint.Kind]int `json:"failures,omitempty"`
 	Seconds  float64               `json:"seconds"` // from the first send to the last end, warm-up left out
 
-	CallsPerSecond float64  `json:"calls_per_second"`             // succeeded
-	Offered        *float64 `json:"offered_per_second,omitempty"` // what an open loop was to send
-	Sent           float64  `json:"sent_per_second"`              // what it sent
+	CallsPerSecond float64 `json:"calls_per_second"` // succeeded
+	// Offered is how many calls a second fell due in an open loop while it sent, as
+	// drawn: of Poisson arrivals chance makes that more or less than the rate asked for.
+	Offered *float64 `json:"offered_per_second,omitempty"`
+	Sent    float64  `json:"sent_per_second"` // what it sent
 	// Achieved is what an open loop got answers for while it sent: Offered times the
 	// share answered of what was due, both counted in the same time, from when the first
 	// calls could have ended to the last due one. Unlike CallsPerSecond it does not
@@ -168,10 +170,14 @@ type Outlier struct {
 type Client struct {
 	// Delay is how late this process came to a timer, sampled all along.
 	Delay *Quantiles `json:"scheduling_delay_ms,omitempty"`
-	// Distorted is whether its p99, or that of Late, was more than 2 ms, so that
-	// times are wrong by about as much.
+	// Distorted is whether its p99 was more than 2 ms, so that times are wrong by
+	// about as much, or that of Late more than both 2 ms and 5 % of TTFT p50 (of E2E p50
+	// where that is not known). What it does to a figure depends on how large that is.
 	Distorted bool   `json:"distorted,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	// Uneven says that the p99 of Late was more than 2 ms, so that the load was not
+	// quite as planned.
+	Uneven string `json:"uneven,omitempty"`
 }
 
 // Spread is how much a figure varied over repeats: the least and the greatest.
@@ -188,9 +194,10 @@ type Run struct {
 	Output   workload.Length   `json:"output"`
 	Sharing  workload.Sharing  `json:"sharing,omitzero"`
 	// Repeats are in the order in which they were measured. Median holds of each
-	// figure the median of those repeats that know it (the lower one of two), but
-	// for Identity, which is of all their calls together, and Client, which is
-	// distorted when one of them was.
+	// figure the median of those repeats that know it: of an even number the
+	// mean of the two in the middle, as numpy has it, a count rounded down. Quantiles
+	// are the medians of each of their values. Identity is of all their calls
+	// together, and Client is distorted when one of them was, by the Reason of the worst.
 	Repeats []Figures         `json:"repeats"`
 	Median  Figures           `json:"median"`
 	Spread  map[string]Spread `json:"spread,omitempty"` // by the names of Headlines

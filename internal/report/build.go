@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirgate/weir/internal/bench"
+	"github.com/weirgate/weir/internal/saturation"
 )
 
 // documentOf says in words and tables what r holds. What people must know before
@@ -26,7 +28,7 @@ func documentOf(r bench.Result) *document {
 	addCompared(d, r.Runs)
 	addThermal(d, r.Runs)
 	addNotes(d, r)
-	d.section("What the figures mean", definitions(r.Environment.Profile, r.Streamed))
+	d.section("What the figures mean", definitions(r.Environment.Profile, r.Streamed, open(r)))
 	return d
 }
 
@@ -39,11 +41,11 @@ func warnings(r bench.Result) []string {
 	if r.Interrupted {
 		w = append(w, "INTERRUPTED: the figures are those of what was measured until then.")
 	}
+	if s := distorted(r.Runs); s != "" {
+		w = append(w, s)
+	}
 	for _, run := range r.Runs {
 		load := named(run.Load)
-		if s := distorted(run); s != "" {
-			w = append(w, "DISTORTED, "+load+": "+s)
-		}
 		if run.Interrupted {
 			w = append(w, "INTERRUPTED, "+load+": its figures are of a part of its calls.")
 		}
@@ -62,37 +64,71 @@ func warnings(r bench.Result) []string {
 	return w
 }
 
-// distorted says why the client stood in its own way; "" when it did not.
-func distorted(run bench.Run) string {
-	// The median's delay may be that of a repeat in which all was well.
-	worst, times := bench.Client{}, 0
-	for _, f := range run.Repeats {
-		if !f.Client.Distorted {
+// distorted says once of which loads the client stood in its own way, and how much
+// at the worst; "" when it did of none.
+func distorted(runs []bench.Run) string {
+	var loads []string
+	var worst bench.Client
+	of := "" // the load and the repeat that were worst
+	take := func(c bench.Client, name string) {
+		if c.Distorted && (of == "" || delayOf(c) > delayOf(worst)) {
+			worst, of = c, name
+		}
+	}
+	for _, run := range runs {
+		name, times := named(run.Load), 0
+		for i, f := range run.Repeats {
+			if f.Client.Distorted {
+				times++
+			}
+			if len(run.Repeats) > 1 {
+				take(f.Client, name+", repeat "+count(i+1))
+			} else {
+				take(f.Client, name)
+			}
+		}
+		// The median's delay may be that of a repeat in which all was well.
+		if times == 0 {
+			take(run.Median.Client, name)
+		}
+		switch n := len(run.Repeats); {
+		case times == 0 && !run.Median.Client.Distorted:
 			continue
+		case n > 1 && times > 0:
+			name += " (" + count(times) + " of " + count(n) + " repeats)"
 		}
-		if times++; times == 1 || delayOf(f.Client) > delayOf(worst) {
-			worst = f.Client
-		}
+		loads = append(loads, name)
 	}
-	if times == 0 {
-		worst = run.Median.Client
-	}
-	if !worst.Distorted {
+	if len(loads) == 0 {
 		return ""
 	}
 	var s strings.Builder
-	s.WriteString("the load test itself was late, so times are wrong by about as much")
+	s.WriteString("DISTORTED, " + listed(loads, maxNamed) + ": the load test itself was late, so times are wrong by about as much. Worst, ")
+	s.WriteString(of)
 	if worst.Delay != nil {
-		fmt.Fprintf(&s, "; its own scheduling delay was %s ms at p99 (2 ms are tolerated)", number(worst.Delay.P99))
-	}
-	if n := len(run.Repeats); n > 1 && times > 0 {
-		fmt.Fprintf(&s, "; %d of %d repeats", times, n)
+		fmt.Fprintf(&s, ": its own scheduling delay was %s ms at p99 (%s ms are tolerated)", number(worst.Delay.P99), tidy(saturation.TolerableDelay))
 	}
 	s.WriteByte('.')
 	if worst.Reason != "" {
 		s.WriteString(" " + sentence(worst.Reason))
 	}
 	return s.String()
+}
+
+// maxNamed is how many loads a warning names.
+const maxNamed = 12
+
+// listed writes names one after the other, of more than most only how many more.
+func listed(names []string, most int) string {
+	if n := len(names) - most; n > 0 {
+		return strings.Join(names[:most], ", ") + " and " + count(n) + " more"
+	}
+	return strings.Join(names, ", ")
+}
+
+// open tells whether a load had a rate of its own.
+func open(r bench.Result) bool {
+	return r.Staircase != nil || slices.ContainsFunc(r.Runs, func(r bench.Run) bool { return r.Arrivals.Open() && r.Arrivals.Shape != "" || r.Median.Offered != nil })
 }
 
 // delayOf is a client's scheduling delay at p99, 0 where it is not known.

@@ -54,8 +54,22 @@ func environment(r bench.Result) pairs {
 // addWork says what was sent: once where all loads share it.
 func addWork(add func(name, value string), r bench.Result) {
 	var work []string
+	warm := ""
 	for _, run := range r.Runs {
 		work = append(work, workText(run))
+	}
+	// Where only the warm-up differs, as it does by concurrency, one line is enough.
+	if len(slices.Compact(slices.Clone(work))) > 1 {
+		if range_ := warmups(r.Runs); range_ != "" {
+			alike := slices.Clone(r.Runs)
+			for i := range alike {
+				alike[i].Warmup = 0
+			}
+			work, warm = work[:0], "; warm-up: "+range_
+			for _, run := range alike {
+				work = append(work, workText(run))
+			}
+		}
 	}
 	same := len(slices.Compact(slices.Clone(work))) == 1
 	for i, run := range r.Runs {
@@ -66,12 +80,25 @@ func addWork(add func(name, value string), r bench.Result) {
 		if !same {
 			name = named(run.Load)
 		}
-		add(name, work[i])
+		add(name, work[i]+warm)
 	}
 	if len(r.Runs) == 1 {
 		add("arrivals", arrivals(r.Runs[0].Arrivals))
 	}
 	add("seed", strconv.FormatUint(r.Seed, 10))
+}
+
+// warmups says of loads with different warm-ups how many calls they had; "" when
+// they do not differ.
+func warmups(runs []bench.Run) string {
+	low, high := runs[0].Warmup, runs[0].Warmup
+	for _, run := range runs {
+		low, high = min(low, run.Warmup), max(high, run.Warmup)
+	}
+	if low == high {
+		return ""
+	}
+	return count(low) + "–" + count(high) + " calls, by load"
 }
 
 // workText is what calls of a load are like.

@@ -19,7 +19,7 @@ func medianNote(runs []bench.Run) paragraph {
 	if most < 2 {
 		return ""
 	}
-	return "Each figure is the median of its repeats."
+	return "Each figure is the median of its repeats, of an even number the mean of the two in the middle."
 }
 
 // column of a summary, and what stands in it.
@@ -237,6 +237,9 @@ func described(q *bench.Quantiles) []cell {
 // several in one for each figure, so that loads can be compared.
 func addQuantiles(d *document, runs []bench.Run) {
 	var tables []part
+	if medianNote(runs) != "" {
+		tables = append(tables, paragraph("These are medians of the repeats, value by value; n is that of a repeat."))
+	}
 	one := table{columns: append([]column{{head: "figure", left: true}}, quantileColumns...)}
 	for _, f := range figures {
 		name := f.name
@@ -252,12 +255,39 @@ func addQuantiles(d *document, runs []bench.Run) {
 			one.rows = append(one.rows, append(plainCells(name+", "+f.unit), cells...))
 			many.rows = append(many.rows, append(plainCells(named(run.Load)), cells...))
 		}
-		tables = append(tables, many)
+		if len(runs) > 1 {
+			tables = append(tables, onceIfSame(many))
+		}
 	}
 	if len(runs) == 1 {
-		tables = []part{one}
+		tables = append(tables, one)
 	}
 	d.section("Distributions", tables...)
+}
+
+// onceIfSame writes one row for all loads where but for n they do not differ, as
+// lengths do not that were the same for all.
+func onceIfSame(t table) table {
+	first := t.rows[0]
+	least, most := first[1].text, first[1].text
+	for _, row := range t.rows[1:] {
+		if !slices.Equal(first[2:], row[2:]) {
+			return t
+		}
+		if len(row[1].text) < len(least) || len(row[1].text) == len(least) && row[1].text < least {
+			least = row[1].text
+		}
+		if len(row[1].text) > len(most) || len(row[1].text) == len(most) && row[1].text > most {
+			most = row[1].text
+		}
+	}
+	if least != most {
+		least += "–" + most
+	}
+	row := slices.Clone(first)
+	row[0], row[1] = cell{text: "all loads"}, cell{text: least}
+	t.rows = [][]cell{row}
+	return t
 }
 
 // gapsName says between what gaps lie, where that is the same for all loads.

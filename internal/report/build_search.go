@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weirgate/weir/internal/bench"
@@ -12,8 +13,15 @@ func addLadder(d *document, l *bench.Ladder) {
 	if l == nil {
 		return
 	}
-	t := table{columns: []column{{head: unitName(l.Knee.Unit)}, {head: "calls"}, {figure: "success", head: "%"}, {head: "calls/s"}, {figure: "TPM", head: "tok/min"},
-		{figure: "TTFT p95", head: "ms"}, {figure: "TPOT p95", head: "ms"}, {head: "", left: true}}}
+	rate := l.Knee.Unit == saturation.Rate
+	t := table{columns: []column{{head: unitName(l.Knee.Unit)}}}
+	if rate {
+		t.columns = []column{{figure: "calls/s", head: "rate"}, {figure: "calls/s", head: "offered"}, {figure: "calls/s", head: "achieved"}}
+	} else {
+		t.columns = append(t.columns, column{head: "calls/s"})
+	}
+	t.columns = append(t.columns, []column{{head: "calls"}, {figure: "success", head: "%"}, {figure: "TPM", head: "tok/min"},
+		{figure: "TTFT p95", head: "ms"}, {figure: "TPOT p95", head: "ms"}, {head: "", left: true}}...)
 	for _, s := range l.Steps {
 		mark := cell{text: stepMark(s, l.Knee)}
 		switch {
@@ -24,8 +32,16 @@ func addLadder(d *document, l *bench.Ladder) {
 		case l.Knee.LastGood > 0 && s.Load == l.Knee.LastGood:
 			mark.tone = good
 		}
-		t.rows = append(t.rows, []cell{{text: tidy(s.Load)}, {text: count(s.Calls)}, {text: percent(s.Succeeded)}, {text: number(s.Achieved)},
-			{text: whole(s.TPM)}, {text: maybe(s.TTFTP95)}, {text: maybe(s.TPOTP95)}, mark})
+		row := []cell{{text: tidy(s.Load)}}
+		if rate {
+			row = append(row, cell{text: maybe(s.Offered)})
+		}
+		achieved := number(s.Achieved)
+		if rate && s.AtLeast {
+			achieved = unknown // as in the other tables
+		}
+		t.rows = append(t.rows, append(row, cell{text: achieved}, cell{text: count(s.Calls)}, cell{text: percent(s.Succeeded)},
+			cell{text: whole(s.TPM)}, cell{text: maybe(s.TTFTP95)}, cell{text: maybe(s.TPOTP95)}, mark))
 	}
 	d.section("Ladder", t, kneeFacts(l), reasons(l.Knee.Reasons))
 }
@@ -44,7 +60,7 @@ func stepMark(s saturation.Step, k saturation.Knee) string {
 		marks = append(marks, "past knee")
 	}
 	if s.Distorted {
-		marks = append(marks, "DISTORTED")
+		marks = append(marks, "DISTORTED, not used")
 	}
 	return strings.Join(marks, ", ")
 }
@@ -69,22 +85,28 @@ func load(v float64, unit saturation.Unit) string {
 // kneeFacts is what the ladder came to.
 func kneeFacts(l *bench.Ladder) pairs {
 	k := l.Knee
+	usable := slices.ContainsFunc(l.Steps, func(s saturation.Step) bool { return !s.Distorted })
 	var p pairs
 	switch {
 	case k.Saturated && k.After > 0:
 		p = append(p, pair{name: "knee", value: "between " + tidy(k.After) + " and " + tidy(k.Before) + " (" + unitName(k.Unit) + ")"})
 	case k.Saturated:
 		p = append(p, pair{name: "knee", value: "at or below the first step, " + load(k.Before, k.Unit)})
-	case len(l.Steps) > 0:
+	case len(l.Steps) == 0:
+	case !usable:
+		p = append(p, pair{name: "knee", value: "not known: no step can be used"})
+	default:
 		p = append(p, pair{name: "knee", value: "none seen: the run did not saturate"})
 	}
 	if k.LastGood > 0 {
 		p = append(p, pair{name: "last good", value: load(k.LastGood, k.Unit)})
-	} else if len(l.Steps) > 0 {
+	} else if usable {
 		p = append(p, pair{name: "last good", value: "no step was good"})
 	}
 	if k.Recommended > 0 {
 		p = append(p, pair{name: "recommended", value: load(k.Recommended, k.Unit) + ", which leaves headroom"})
+	} else if len(l.Steps) > 0 {
+		p = append(p, pair{name: "recommended", value: "none"})
 	}
 	if k.Promise != "" {
 		p = append(p, pair{name: "promise", value: sentence(k.Promise)})
@@ -107,7 +129,8 @@ func addStaircase(d *document, s *bench.Staircase) {
 		return
 	}
 	v := s.Verdict
-	t := table{columns: []column{{figure: "offered", head: "calls/s"}, {figure: "achieved", head: "calls/s"}, {head: "calls"}, {figure: "success", head: "%"},
+	t := table{columns: []column{{figure: "calls/s", head: "rate"}, {figure: "calls/s", head: "offered"}, {figure: "calls/s", head: "achieved"},
+		{figure: "calls/s", head: "succeeded"}, {head: "calls"}, {figure: "success", head: "%"},
 		{figure: "TTFT p99", head: "ms"}, {head: "", left: true}}}
 	for _, w := range s.Windows {
 		var marks []string
@@ -122,10 +145,10 @@ func addStaircase(d *document, s *bench.Staircase) {
 			marks = append(marks, "target")
 		}
 		if w.Distorted {
-			marks, m.tone = append(marks, "DISTORTED"), bad
+			marks, m.tone = append(marks, "DISTORTED, not used"), bad
 		}
 		m.text = strings.Join(marks, ", ")
-		t.rows = append(t.rows, []cell{{text: tidy(w.Rate)}, {text: number(w.Achieved)}, {text: count(w.Calls)}, {text: percent(w.Succeeded)},
+		t.rows = append(t.rows, []cell{{text: tidy(w.Rate)}, {text: maybe(w.Offered)}, {text: maybe(w.Achieved)}, {text: number(w.PerSecond)}, {text: count(w.Calls)}, {text: percent(w.Succeeded)},
 			{text: maybe(w.TTFTP99)}, m})
 	}
 	var p pairs

@@ -52,7 +52,7 @@ func rawOf(seed uint64, calls int, seconds, ttft, tpot float64) bench.Raw {
 		r.TTFT = append(r.TTFT, float32(first))
 		r.TPOT = append(r.TPOT, float32(tpot*(0.9+0.2*rng.Float64())))
 		r.E2E = append(r.E2E, float32(first+15*tpot))
-		r.Tokens = append(r.Tokens, 640)
+		r.Tokens, r.Output = append(r.Tokens, 640), append(r.Output, 128)
 	}
 	return r
 }
@@ -105,7 +105,7 @@ func ladder() bench.Result {
 		f := measuredFigures(calls, s.tpm/640/60, s.concurrency*0.98, s.ttft/1.3, s.tpot/1.3)
 		run := bench.Run{Load: "concurrency " + tidy(s.concurrency), Arrivals: workload.Arrivals{Shape: workload.Closed, Concurrency: int(s.concurrency)},
 			Input: workload.Length{Kind: "lognormal", Mean: 512, Deviation: 200, Min: 16, Max: 4096}, Output: workload.Length{Kind: "uniform", Min: 64, Max: 192},
-			Sharing: workload.Sharing{Tokens: 256, Groups: 4}}
+			Sharing: workload.Sharing{Tokens: 256, Groups: 4}, Warmup: max(5, int(s.concurrency))}
 		step := saturation.Step{Load: s.concurrency, Calls: calls, Succeeded: 1, Achieved: f.CallsPerSecond, TPM: ptr(s.tpm), TTFTP95: ptr(s.ttft), TPOTP95: ptr(s.tpot)}
 		if i >= 3 {
 			f.Good = calls - 9*i
@@ -116,7 +116,7 @@ func ladder() bench.Result {
 		if i == 4 {
 			f.Client = bench.Client{Delay: &bench.Quantiles{N: 9000, Mean: 0.9, P50: 0.4, P90: 1.9, P95: 3.2, P99: 4.1, Max: 31},
 				Distorted: true, Reason: "all 2 cores were busy"}
-			run.Interrupted, step.Distorted = true, true
+			run.Interrupted, step.Distorted, step.Delay = true, true, ptr(4.1)
 			f.WithoutUsage = 3
 			f.InputPerSecond, f.OutputPerSecond, f.TotalPerSecond, f.TotalPerMinute = nil, nil, nil, nil
 		}
@@ -127,8 +127,9 @@ func ladder() bench.Result {
 	}
 	r.Ladder, r.Interrupted = l, true
 	r.Staircase = &bench.Staircase{
-		Windows: []saturation.Window{{Rate: 0.5, Achieved: 0.5, Calls: 60, Succeeded: 1, TTFTP99: ptr(910.0)}, {Rate: 0.7, Achieved: 0.69, Calls: 83, Succeeded: 1, TTFTP99: ptr(1750.0)},
-			{Rate: 0.9, Achieved: 0.78, Calls: 94, Succeeded: 0.97, TTFTP99: nil, Distorted: true}},
+		Windows: []saturation.Window{{Rate: 0.5, Offered: ptr(0.52), Achieved: ptr(0.52), PerSecond: 0.46, Calls: 60, Succeeded: 1, TTFTP99: ptr(910.0)},
+			{Rate: 0.7, Offered: ptr(0.69), Achieved: ptr(0.68), PerSecond: 0.6, Calls: 83, Succeeded: 1, TTFTP99: ptr(1750.0)},
+			{Rate: 0.9, Offered: ptr(0.91), PerSecond: 0.7, Calls: 94, Succeeded: 0.97, TTFTP99: nil, Delay: ptr(310.0), Distorted: true}},
 		Verdict: saturation.Verdict{Target: 1, Objective: 2000, Safe: 0.5, Reached: true, Say: "add", Reasons: []string{"TTFT p99 at 0.7 calls/s is 1,750 ms, over 1,600 ms"}}}
 	return r
 }

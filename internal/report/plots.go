@@ -162,8 +162,8 @@ func staircasePlot(s *bench.Staircase) (plot, bool) {
 	if !anyKnown(wait) {
 		return plot{}, false
 	}
-	p := plot{ID: "staircase", Title: "Staircase: TTFT p99 by offered rate", X: x, Points: true,
-		XAxis: axis{Label: "offered", Unit: "calls/s", Pad: true}, YAxis: axis{Label: "TTFT p99", Unit: "ms"},
+	p := plot{ID: "staircase", Title: "Staircase: TTFT p99 by rate", X: x, Points: true,
+		XAxis: axis{Label: "rate asked for", Unit: "calls/s", Pad: true}, YAxis: axis{Label: "TTFT p99", Unit: "ms"},
 		Series:  []series{{Label: "TTFT p99", Y: wait}, {Label: "80 % of the objective", Y: bound}},
 		Caption: "TTFT p99 solid; dashed, the 80 % of its objective that a safe rate keeps."}
 	p.mark(s.Verdict.Safe, "safe ")

@@ -105,15 +105,15 @@ func scatterPlot(tracks []track) (plot, bool) {
 // spread10 tells whether values are so far apart that a scale should be logarithmic.
 func spread10(low, high float64) bool { return low > 0 && high/low >= 20 }
 
-// tokensPlot shows tokens per second over time. It is drawn of loads of which all
+// tokensPlot shows output tokens per second over time. It is drawn of loads of which all
 // calls are there with their tokens.
 func tokensPlot(tracks []track) (plot, bool) {
-	p := plot{ID: "tokens", Title: "Tokens per second over time", XAxis: axis{Label: "time", Unit: "s"}, YAxis: axis{Label: "tokens/s", Unit: "tok/s"}}
+	p := plot{ID: "tokens", Title: "Output tokens per second over time", XAxis: axis{Label: "time", Unit: "s"}, YAxis: axis{Label: "output tokens/s", Unit: "tok/s"}}
 	var shown []track
 	seconds := 0.0
 	for _, t := range tracks {
 		whole := func(r bench.Raw) bool {
-			return r.Of == len(r.At) && len(r.Tokens) == len(r.At) && len(r.E2E) == len(r.At) && finite(r.Tokens...) && finite(r.E2E...) && finite(r.At...)
+			return r.Of == len(r.At) && len(r.Output) == len(r.At) && len(r.E2E) == len(r.At) && finite(r.Output...) && finite(r.E2E...) && finite(r.At...)
 		}
 		if len(shown) < maxLoads && !slices.ContainsFunc(t.repeats, func(r bench.Raw) bool { return !whole(r) }) {
 			shown = append(shown, t)
@@ -142,7 +142,7 @@ func tokensPlot(tracks []track) (plot, bool) {
 	}
 	p.Marks = begins(shown)
 	p.Points = true
-	p.Caption = "Input and output tokens of calls that succeeded, by the time at which the call ended, in steps of about " + tidy(bin) + " s." + behind
+	p.Caption = "Output tokens of calls that succeeded, those of a call spread evenly between its first token and its end (its whole time where no first token is known), in steps of about " + tidy(bin) + " s." + behind
 	if len(shown) < len(tracks) {
 		p.Caption += " Loads of which not all calls with their tokens are known are left out."
 	}
@@ -168,18 +168,34 @@ func binOf(seconds float64) float64 {
 	return seconds / (maxBins / 2)
 }
 
-// binned sums the tokens of a repeat by when its calls ended, in equal bins of
-// about so many seconds that fill it exactly, and says how wide they are.
+// binned spreads the output tokens of each call of a repeat evenly from its first
+// token to its end, in equal bins of about so many seconds that fill the repeat exactly,
+// and says how wide they are.
 func binned(r bench.Raw, about float64) (sums []float64, width float64) {
 	n := max(int(math.Round(r.Seconds/about)), 1)
 	width = r.Seconds / float64(n)
 	sums = make([]float64, n)
 	for i := range r.At {
-		end := (float64(r.At[i]) + float64(r.E2E[i])) / 1000
-		at := min(max(int(end/width), 0), n-1)
-		sums[at] += float64(r.Tokens[i])
+		from, to := float64(r.At[i]), float64(r.At[i])+float64(r.E2E[i])
+		if i < len(r.TTFT) && finite(r.TTFT[i]) && r.TTFT[i] <= r.E2E[i] {
+			from += float64(r.TTFT[i])
+		}
+		pour(sums, from/1000/width, to/1000/width, float64(r.Output[i]))
 	}
 	return sums, width
+}
+
+// pour spreads an amount evenly between two places in bins.
+func pour(bins []float64, from, to, amount float64) {
+	last := float64(len(bins))
+	from, to = min(max(from, 0), last), min(max(to, 0), last)
+	if !(to > from) {
+		bins[min(int(from), len(bins)-1)] += amount
+		return
+	}
+	for i := int(from); i < len(bins) && float64(i) < to; i++ {
+		bins[i] += amount * (min(to, float64(i+1)) - max(from, float64(i))) / (to - from)
+	}
 }
 
 // cdfPlot shows of each load which share of its calls stayed below what.

@@ -79,16 +79,16 @@ func TestTokensOverTime(t *testing.T) {
 	for range 200 {
 		raw := rawOf(rng.Uint64(), 1+rng.IntN(400), 2+rng.Float64()*5000, 50+rng.Float64()*900, 20)
 		want := 0.0
-		for i := range raw.Tokens {
-			raw.Tokens[i] = float32(rng.IntN(1000))
-			want += float64(raw.Tokens[i])
+		for i := range raw.Output {
+			raw.Output[i] = float32(rng.IntN(1000))
+			want += float64(raw.Output[i])
 		}
 		sums, width := binned(raw, binOf(raw.Seconds))
 		got := 0.0
 		for _, s := range sums {
 			got += s
 		}
-		if got != want || math.Abs(width*float64(len(sums))-raw.Seconds) > 1e-6 || len(sums) > maxBins {
+		if math.Abs(got-want) > 1e-9*(1+want) || math.Abs(width*float64(len(sums))-raw.Seconds) > 1e-6 || len(sums) > maxBins {
 			t.Fatalf("%v tokens of %v, %d bins of %v s of %v", got, want, len(sums), width, raw.Seconds)
 		}
 	}
@@ -103,9 +103,33 @@ func TestTokensOverTime(t *testing.T) {
 	}
 	r := ladder()
 	r.Runs[0].Raw[0].Of++ // a sample
-	r.Runs[1].Raw[0].Tokens[3] = float32(math.NaN())
+	r.Runs[1].Raw[0].Output[3] = float32(math.NaN())
 	if p := find(t, plotsOf(r), "tokens"); len(p.Series) != 3 {
 		t.Errorf("%d loads are drawn of which not all tokens are known", len(p.Series)-3)
+	}
+}
+
+// TestSteadyTokens: a steady load is a flat line, however long its calls are beside
+// a bin.
+func TestSteadyTokens(t *testing.T) {
+	// A call begins each second and streams 100 tokens a second for four; only the
+	// beginning and the end of the repeat hold less than four of them.
+	raw := bench.Raw{Seconds: 42}
+	for i := range 40 {
+		raw.At, raw.TTFT = append(raw.At, float32(i*1000)), append(raw.TTFT, 0)
+		raw.E2E, raw.Output = append(raw.E2E, 4000), append(raw.Output, 400)
+	}
+	raw.Of = len(raw.At)
+	sums, width := binned(raw, 1)
+	for i, s := range sums[4:38] {
+		if math.Abs(s/width-400) > 1e-6 {
+			t.Errorf("%v tokens/s in second %d", s/width, i+4)
+		}
+	}
+	// Nothing comes before the first token; without one known, the whole call counts.
+	one := bench.Raw{Seconds: 4, At: bench.Series{0, 0}, TTFT: bench.Series{2000, float32(math.NaN())}, E2E: bench.Series{4000, 4000}, Output: bench.Series{100, 40}}
+	if sums, _ = binned(one, 1); !slices.Equal(sums, []float64{10, 10, 60, 60}) {
+		t.Errorf("%v", sums)
 	}
 }
 

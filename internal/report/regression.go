@@ -50,7 +50,8 @@ func regressionDocument(r bench.Regression) *document {
 		d.add(t)
 	}
 	d.add(paragraph("A figure has regressed when it is worse by more than " + threshold +
-		" with 95 % confidence, that is over the whole interval, which comes from bootstrap over calls and from the repeats. What reaches across " + threshold + " is uncertain and fails nothing."))
+		" with 95 % confidence, that is over the whole interval, which comes from bootstrap over calls and from the repeats. What reaches across " + threshold +
+		", and what the load test's own delay could explain, is uncertain and fails nothing; the notes say which it is."))
 	for _, n := range r.Notes {
 		notes = append(notes, sentence(n))
 	}

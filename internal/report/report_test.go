@@ -160,14 +160,14 @@ func TestNotSaturated(t *testing.T) {
 
 func TestDefinitions(t *testing.T) {
 	for _, p := range append(bench.Profiles(), "other") {
-		d := definitions(p, true)
+		d := definitions(p, true, false)
 		if says := p.Says(); p != "other" && (len(says) == 0 || !slices.Equal(d[:len(says)], says)) {
 			t.Errorf("%s is not explained in its own words: %q", p, d)
 		}
 		if p == "other" && !strings.Contains(d[0], "other") {
 			t.Errorf("a profile that is not known is explained as %q", d[0])
 		}
-		if plain := definitions(p, false); len(plain) != len(d)+1 || !strings.Contains(strings.Join(plain, " "), "not streamed") {
+		if plain := definitions(p, false, false); len(plain) != len(d)+1 || !strings.Contains(strings.Join(plain, " "), "not streamed") {
 			t.Errorf("%s does not say that nothing was streamed: %q", p, plain)
 		}
 	}
@@ -224,6 +224,88 @@ func TestRegressionOutcome(t *testing.T) {
 	} {
 		if got := outcome(c.r); got != c.want {
 			t.Errorf("outcome %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestDistortedOnce: one warning for all loads, with the worst by name.
+func TestDistortedOnce(t *testing.T) {
+	r := simple()
+	late := func(p99 float64) bench.Client {
+		return bench.Client{Distorted: true, Delay: &bench.Quantiles{N: 10, P99: p99}, Reason: "it was busy"}
+	}
+	r.Runs[0].Repeats[1].Client, r.Runs[0].Repeats[2].Client = late(7), late(3)
+	r.Runs[0].Median.Client = late(3)
+	second := simple().Runs[0]
+	second.Load, second.Repeats, second.Median.Client = "concurrency 9", second.Repeats[:1], late(4)
+	second.Repeats[0].Client = late(4)
+	r.Runs = append(r.Runs, second, simple().Runs[0])
+	got := slices.DeleteFunc(warnings(r), func(w string) bool { return !strings.Contains(w, "DISTORTED") })
+	want := "DISTORTED, concurrency 8 (2 of 3 repeats), concurrency 9: the load test itself was late, so times are wrong by about as much. " +
+		"Worst, concurrency 8, repeat 2: its own scheduling delay was 7.00 ms at p99 (2 ms are tolerated). It was busy."
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSaidOnce: what all loads share is one line, not one a load.
+func TestSaidOnce(t *testing.T) {
+	var b strings.Builder
+	if err := Text(&b, ladder(), 400, false); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, once := range []string{"input lognormal", "warm-up: 5–32 calls, by load", "all loads  20–640  532.5", "all loads  20–640  133.1"} {
+		if strings.Count(text, once) != 1 {
+			t.Errorf("%q is there %d times", once, strings.Count(text, once))
+		}
+	}
+}
+
+// TestNoRecommendation: a ladder that recommends nothing says so.
+func TestNoRecommendation(t *testing.T) {
+	r := ladder()
+	r.Ladder.Knee.Recommended, r.Ladder.Knee.Promise = 0, ""
+	if p := kneeFacts(r.Ladder); !slices.Contains(p, pair{name: "recommended", value: "none"}) {
+		t.Errorf("%v", p)
+	}
+	for i := range r.Ladder.Steps {
+		r.Ladder.Steps[i].Distorted = true
+	}
+	r.Ladder.Knee = saturation.Knee{Unit: saturation.Concurrency}
+	if p := kneeFacts(r.Ladder); len(p) != 2 || p[0] != (pair{name: "knee", value: "not known: no step can be used"}) || p[1].value != "none" {
+		t.Errorf("%v", p)
+	}
+}
+
+// TestRatesAreDefined where, and only where, an open loop is shown; and a ladder and a
+// staircase of rates have the same columns.
+func TestRatesAreDefined(t *testing.T) {
+	for _, c := range []struct {
+		r    bench.Result
+		want bool
+	}{{simple(), false}, {plainly(), true}} {
+		var b strings.Builder
+		if err := Text(&b, c.r, 400, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"- Offered: ", "- Achieved: ", "- Succeeded: "} {
+			if strings.Contains(b.String(), name) != c.want {
+				t.Errorf("%q: want %t", name, c.want)
+			}
+		}
+	}
+	r := ladder()
+	r.Ladder.Knee.Unit, r.Ladder.Steps[0].Offered = saturation.Rate, ptr(1.07)
+	r.Ladder.Steps[1].AtLeast = true
+	var b strings.Builder
+	if err := Text(&b, r, 200, false); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"rate offered achieved calls % tok/min", "1 1.07 0.110 20 100", "4 – – 80 100", "rate offered achieved succeeded calls %", "0.7 0.690 0.680 0.600 83"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not there", want)
 		}
 	}
 }

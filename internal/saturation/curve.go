@@ -16,6 +16,7 @@ type curve struct {
 	figure  string
 	through []float64 // one a step; 0 where no call succeeded
 	left    []string  // sentences on what was left out
+	spoilt  int       // steps left out because the client was too slow
 }
 
 func newCurve(unit Unit, steps []Step) curve {
@@ -24,7 +25,7 @@ func newCurve(unit Unit, steps []Step) curve {
 	for _, s := range slices.SortedStableFunc(slices.Values(steps), func(a, b Step) int { return cmp.Compare(a.Load, b.Load) }) {
 		switch last := len(c.steps) - 1; {
 		case s.Distorted:
-			distorted = append(distorted, c.at(s.Load))
+			distorted = append(distorted, c.at(s.Load)+late(s.Delay, s.TTFTP95, "the TTFT p95"))
 		case !positive(s.Load) || s.Achieved != 0 && !positive(s.Achieved):
 			unusable = append(unusable, c.at(s.Load))
 		case last >= 0 && c.steps[last].Load == s.Load:
@@ -46,6 +47,10 @@ func newCurve(unit Unit, steps []Step) curve {
 			c.left = append(c.left, fmt.Sprintf("Left out: %s (%s).", strings.Join(out.loads, ", "), out.why))
 		}
 	}
+	c.spoilt = len(distorted)
+	if used := c.bearable(); len(used) > 0 {
+		c.left = append(c.left, fmt.Sprintf("Used although the load test itself was late there, by p99: %s.", strings.Join(used, ", ")))
+	}
 	for _, s := range c.steps {
 		if s.Achieved > 0 && (s.TPM == nil || !positive(*s.TPM)) {
 			c.figure = "throughput"
@@ -60,6 +65,49 @@ func newCurve(unit Unit, steps []Step) curve {
 		}
 	}
 	return c
+}
+
+// bearable names the steps that are used though the client's delay was more than
+// is always tolerated.
+func (c *curve) bearable() []string {
+	var used []string
+	for _, s := range c.steps {
+		if s.Delay != nil && *s.Delay > TolerableDelay {
+			used = append(used, c.at(s.Load)+late(s.Delay, s.TTFTP95, "the TTFT p95"))
+		}
+	}
+	return used
+}
+
+// late says of a delay how long it was, and how much of a time, in milliseconds.
+func late(delay, of *float64, name string) string {
+	d, t := known(delay), known(of)
+	switch {
+	case d == nil:
+		return ""
+	case t == nil:
+		return " by " + span(*d)
+	}
+	return fmt.Sprintf(" by %s, %s %% of %s", span(*d), plain(100**d / *t), name)
+}
+
+// fair returns a figure of step i as it would have been had exactly the rate
+// asked for fallen due: chance, which makes it a few calls more or less, is no
+// doing of the service.
+func (c *curve) fair(i int, v float64) float64 {
+	s := c.steps[i]
+	if o := known(s.Offered); c.unit == Rate && o != nil {
+		return v * s.Load / *o
+	}
+	return v
+}
+
+// offered is the rate that fell due on step i.
+func (c *curve) offered(i int) float64 {
+	if o := known(c.steps[i].Offered); o != nil {
+		return *o
+	}
+	return c.steps[i].Load
 }
 
 // at names a load within a sentence.

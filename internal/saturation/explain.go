@@ -36,8 +36,8 @@ func (c *curve) whyKnee(last int) []string {
 		reasons = append(reasons, fmt.Sprintf("It may lie lower still, for nothing was measured below %s: add lower loads to be sure.", c.at(a.Load)))
 	}
 	if c.unit == Rate {
-		if b.Achieved < keepsUp*b.Load {
-			reasons = append(reasons, fmt.Sprintf("Of %s offered, %s were achieved (%.0f %%), so calls pile up.", c.at(b.Load), c.at(b.Achieved), 100*b.Achieved/b.Load))
+		if due := c.offered(last + 1); b.Achieved < keepsUp*due {
+			reasons = append(reasons, fmt.Sprintf("Of %s offered, %s were achieved (%.0f %%), so calls pile up.", c.at(due), c.at(b.Achieved), 100*b.Achieved/due))
 		} else {
 			reasons = append(reasons, "From there on latency rises faster than the rate, which is how a queue grows.")
 		}
@@ -55,8 +55,8 @@ func (c *curve) whyKnee(last int) []string {
 func (c *curve) whyFirst() []string {
 	first := c.steps[0]
 	if c.unit == Rate {
-		text := fmt.Sprintf("The knee lies below %s, the lowest rate measured: of it %s were achieved (%.0f %%). Run the ladder with lower rates.",
-			c.at(first.Load), c.at(first.Achieved), 100*first.Achieved/first.Load)
+		text := fmt.Sprintf("The knee lies below %s, the lowest rate measured: of %s offered %s were achieved (%.0f %%). Run the ladder with lower rates.",
+			c.at(first.Load), c.at(c.offered(0)), c.at(first.Achieved), 100*first.Achieved/c.offered(0))
 		if len(c.steps) == 1 {
 			text += " It is a single step: calls that still run at the end of a short measurement can look the same."
 		}

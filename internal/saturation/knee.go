@@ -35,7 +35,8 @@ const (
 // behind the last step before the service no longer achieves 95 % of what is offered and is
 // slower for it, or behind the step from which latency (TTFT p95, or TPOT p95 where that is
 // not known) rises faster than the rate, whichever comes first. For this Achieved must be
-// the rate during the offering, not that of a run with the time to drain in it.
+// the rate during the offering, not that of a run with the time to drain in it; it is held
+// against Offered.
 //
 // When throughput is no higher anywhere than on the first step, the knee lies
 // before it: After is 0, Before is that step, and no step is good. Only at a concurrency
@@ -43,7 +44,8 @@ const (
 //
 // LastGood is the highest load not beyond the knee up to which every step
 // kept the objectives at p95 and had at most 1 % failures. An objective whose figure is not
-// known is not kept. Reasons are never empty.
+// known is not kept. Of fewer than two steps that can be used nothing is
+// recommended and nothing promised. Reasons are never empty.
 func FindKnee(unit Unit, steps []Step, o Options) Knee {
 	c := newCurve(unit, steps)
 	k := Knee{Unit: unit}
@@ -52,7 +54,7 @@ func FindKnee(unit Unit, steps []Step, o Options) Knee {
 		top = max(top, t)
 	}
 	if top == 0 {
-		why := "No step of the ladder can be used."
+		why := "No step of the ladder can be used" + c.again()
 		if len(c.steps) > 0 {
 			why = "No call succeeded on any step: run weir doctor against the endpoint first."
 		}
@@ -77,6 +79,11 @@ func FindKnee(unit Unit, steps []Step, o Options) Knee {
 	}
 	if good >= 0 {
 		k.LastGood = c.steps[good].Load
+	}
+	switch {
+	case good >= 0 && len(c.steps) < 2:
+		k.Reasons = append(k.Reasons, "One usable step is too few to recommend a load"+c.again())
+	case good >= 0:
 		k.Recommended = o.recommend(unit, k.LastGood)
 		k.Reasons = append(k.Reasons, fmt.Sprintf("%s is recommended: %s less %s %% of headroom%s.", upper(c.at(k.Recommended)),
 			c.at(k.LastGood), plain(100*o.headroom()), o.atLeast(unit, k.LastGood)))
@@ -84,6 +91,14 @@ func FindKnee(unit Unit, steps []Step, o Options) Knee {
 	}
 	k.Reasons = append(k.Reasons, c.left...)
 	return k
+}
+
+// again ends a sentence on too few usable steps with what to do about it.
+func (c *curve) again() string {
+	if c.spoilt > 0 {
+		return ": run the ladder again on a quieter machine."
+	}
+	return "."
 }
 
 // knee returns the last step before the knee, -1 when the first is beyond it, and
@@ -171,7 +186,7 @@ func (c *curve) power() []float64 {
 		return nil
 	}
 	for i, s := range c.steps {
-		power[i] = c.through[i] / *latency(s)
+		power[i] = c.fair(i, c.through[i]) / *latency(s)
 	}
 	return power
 }
@@ -179,12 +194,12 @@ func (c *curve) power() []float64 {
 // overloaded tells whether the service did not keep up with the rate of step i.
 func (c *curve) overloaded(i int) bool {
 	s := c.steps[i]
-	if s.Achieved >= keepsUp*s.Load {
+	if s.Achieved >= keepsUp*c.offered(i) {
 		return false
 	}
 	// A higher rate of which much more was achieved shows that it could have.
-	for _, above := range c.steps[i+1:] {
-		if above.Achieved > s.Achieved*closedFall {
+	for j := i + 1; j < len(c.steps); j++ {
+		if c.fair(j, c.steps[j].Achieved) > c.fair(i, s.Achieved)*closedFall {
 			return false
 		}
 	}

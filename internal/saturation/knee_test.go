@@ -77,8 +77,12 @@ func TestKneeNotReached(t *testing.T) {
 		t.Errorf("%q", k.Reasons)
 	}
 	k = FindKnee(Concurrency, issue()[:1], Options{})
-	if k.Saturated || k.LastGood != 1 || k.Recommended != 1 || k.Reasons[0] != "One step, 1, shows no knee: measure at least three loads." ||
-		k.Reasons[1] != "1 is recommended: 1 less 25 % of headroom, and at least 1." || !strings.HasSuffix(k.Promise, "at one call at a time.") {
+	if k.Saturated || k.LastGood != 1 || k.Recommended != 0 || k.Promise != "" || k.Reasons[0] != "One step, 1, shows no knee: measure at least three loads." ||
+		k.Reasons[1] != "One usable step is too few to recommend a load." {
+		t.Errorf("%+v", k)
+	}
+	k = FindKnee(Concurrency, issue()[:2], Options{TTFT: 900 * time.Millisecond})
+	if k.LastGood != 1 || k.Recommended != 1 || !slices.Contains(k.Reasons, "1 is recommended: 1 less 25 % of headroom, and at least 1.") || !strings.HasSuffix(k.Promise, "at one call at a time.") {
 		t.Errorf("%+v", k)
 	}
 }
@@ -133,7 +137,7 @@ func TestOddLadders(t *testing.T) {
 		"none":      {nil, "No step of the ladder can be used."},
 		"no calls":  {[]Step{{Load: 1}, {Load: 2}}, "No call succeeded on any step: run weir doctor against the endpoint first."},
 		"nonsense":  {[]Step{{Load: math.NaN(), Achieved: 1}, {Load: -1, Achieved: 1}, {Load: 2, Achieved: math.Inf(1)}}, "No step of the ladder can be used."},
-		"distorted": {[]Step{{Load: 1, Achieved: 1, Succeeded: 1, Distorted: true}}, "No step of the ladder can be used."},
+		"distorted": {[]Step{{Load: 1, Achieved: 1, Succeeded: 1, Distorted: true}}, "No step of the ladder can be used: run the ladder again on a quieter machine."},
 	} {
 		k := FindKnee(Concurrency, c.steps, Options{})
 		if k.Saturated || k.After != 0 || k.LastGood != 0 || k.Recommended != 0 || k.Promise != "" || len(k.Reasons) == 0 || k.Reasons[0] != c.says {
@@ -165,6 +169,28 @@ func TestOddLadders(t *testing.T) {
 	steps[3].TTFTP95, steps[4].TTFTP95, steps[3].TPOTP95, steps[4].TPOTP95 = ptr(1310), ptr(1320), ptr(26.5), ptr(27)
 	if k := FindKnee(Concurrency, steps, Options{}); !strings.Contains(strings.Join(k.Reasons, " "), "Yet neither TTFT nor TPOT rose") {
 		t.Errorf("%q", k.Reasons)
+	}
+}
+
+// TestLateClient: a step that the client's delay hardly touches is used and that is
+// said; of fewer than two usable ones nothing is recommended.
+func TestLateClient(t *testing.T) {
+	steps := issue()
+	steps[2].Delay = ptr(13)
+	k := FindKnee(Concurrency, steps, Options{})
+	if k.Recommended != 6 || !slices.Contains(k.Reasons, "Used although the load test itself was late there, by p99: 8 by 13 ms, 1 % of the TTFT p95.") {
+		t.Errorf("%+v", k)
+	}
+	for i := range steps[1:] {
+		steps[i+1].Distorted, steps[i+1].Delay = true, ptr(2000)
+	}
+	k = FindKnee(Concurrency, steps, Options{})
+	if k.Recommended != 0 || k.Promise != "" || !slices.Contains(k.Reasons, "One usable step is too few to recommend a load: run the ladder again on a quieter machine.") {
+		t.Errorf("%+v", k)
+	}
+	steps[1].Distorted = false
+	if k = FindKnee(Concurrency, steps, Options{}); k.Recommended != 3 || k.Promise == "" {
+		t.Errorf("two steps: %+v", k)
 	}
 }
 

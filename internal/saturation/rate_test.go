@@ -89,6 +89,20 @@ func TestRateKneeReasons(t *testing.T) {
 	}
 }
 
+// TestDrawnRate: a rate of which fewer calls fell due than asked for, and all were
+// answered, was carried.
+func TestDrawnRate(t *testing.T) {
+	steps := []Step{open(1, 1, 300, 20), open(2, 1.5, 460, 21), open(3, 3.6, 470, 23)}
+	steps[1].Offered, steps[2].Offered = ptr(1.5), ptr(3.6)
+	if k := FindKnee(Rate, steps, Options{}); k.Saturated || k.LastGood != 3 {
+		t.Errorf("%+v", k)
+	}
+	steps[2].Offered, steps[2].Achieved = ptr(4.0), 2.0
+	if k := FindKnee(Rate, steps, Options{}); !k.Saturated || k.Before != 3 || !slices.Contains(k.Reasons, "Of 4/s offered, 2/s were achieved (50 %), so calls pile up.") {
+		t.Errorf("%+v", k)
+	}
+}
+
 // TestRateWithoutKnee: linear growth, and achieved rates that only lack what still
 // ran at the end.
 func TestRateWithoutKnee(t *testing.T) {
@@ -105,7 +119,7 @@ func TestRateWithoutKnee(t *testing.T) {
 		}
 	}
 	k := FindKnee(Rate, []Step{open(4, 3, 300, 20)}, Options{})
-	if !k.Saturated || k.After != 0 || k.Before != 4 || k.LastGood != 0 || !strings.Contains(k.Reasons[0], "of it 3/s were achieved (75 %)") || !strings.Contains(k.Reasons[0], "single step") {
+	if !k.Saturated || k.After != 0 || k.Before != 4 || k.LastGood != 0 || !strings.Contains(k.Reasons[0], "of 4/s offered 3/s were achieved (75 %)") || !strings.Contains(k.Reasons[0], "single step") {
 		t.Errorf("%+v", k)
 	}
 }

@@ -5,15 +5,38 @@ import "time"
 // Step is what was measured at one load of a ladder. A pointer that is nil is a
 // figure that is not known.
 type Step struct {
-	Load      float64  `json:"load"` // concurrency, or calls a second offered
-	Calls     int      `json:"calls"`
-	Succeeded float64  `json:"succeeded"` // share, 0–1
-	Achieved  float64  `json:"achieved"`  // calls a second that succeeded; see FindKnee
-	TPM       *float64 `json:"tpm,omitempty"`
-	TTFTP95   *float64 `json:"ttft_p95_ms,omitempty"`
-	TPOTP95   *float64 `json:"tpot_p95_ms,omitempty"`
-	// Distorted is whether the client itself was too slow at this load.
+	Load      float64 `json:"load"` // concurrency, or calls a second asked for
+	Calls     int     `json:"calls"`
+	Succeeded float64 `json:"succeeded"` // share, 0–1
+	// Offered is how many calls a second fell due in an open loop. Chance makes
+	// that more or less than Load; nil stands for Load itself.
+	Offered  *float64 `json:"offered,omitempty"`
+	Achieved float64  `json:"achieved"` // calls a second that succeeded; see FindKnee
+	// AtLeast is whether Achieved holds the time to drain because the rate without it
+	// cannot be told, so that the service may have achieved more.
+	AtLeast bool     `json:"achieved_at_least,omitempty"`
+	TPM     *float64 `json:"tpm,omitempty"`
+	TTFTP95 *float64 `json:"ttft_p95_ms,omitempty"`
+	TPOTP95 *float64 `json:"tpot_p95_ms,omitempty"`
+	// Delay is the client's own scheduling delay at p99, in milliseconds.
+	Delay *float64 `json:"client_delay_p99_ms,omitempty"`
+	// Distorted is whether that is so much of TTFTP95 that the step is of no use.
 	Distorted bool `json:"distorted,omitempty"`
+}
+
+// What a client's own scheduling delay may be, at p99, before a step or a stair is
+// of no use: TolerableDelay always, and else BearableShare of the time it is
+// measured against.
+const (
+	TolerableDelay = 2.0 // milliseconds
+	BearableShare  = 0.1
+)
+
+// Unusable tells whether a client's delay at p99 spoils what it measured: it is
+// more than both TolerableDelay and BearableShare of the time given. Both are
+// milliseconds; a time that is not positive bears no more than TolerableDelay.
+func Unusable(delay, of float64) bool {
+	return delay > TolerableDelay && !(of > 0 && delay <= BearableShare*of)
 }
 
 // Unit is what the load of a ladder counts.
@@ -56,12 +79,31 @@ type Knee struct {
 
 // Window is what was measured on one stair.
 type Window struct {
-	Rate      float64  `json:"rate"`     // offered, calls a second
-	Achieved  float64  `json:"achieved"` // succeeded, calls a second, without the time to drain
+	Rate float64 `json:"rate"` // asked for, calls a second
+	// Offered is how many calls a second fell due; chance makes that more or less
+	// than Rate, which stands for it when it is nil. Achieved is Offered times the
+	// share answered of what was due, without the time to drain; nil when that
+	// cannot be told.
+	Offered  *float64 `json:"offered,omitempty"`
+	Achieved *float64 `json:"achieved,omitempty"`
+	// PerSecond is calls that succeeded a second, with the time to drain in it.
+	PerSecond float64  `json:"succeeded_per_second"`
 	Calls     int      `json:"calls"`
 	Succeeded float64  `json:"succeeded"` // share, 0–1
 	TTFTP99   *float64 `json:"ttft_p99_ms,omitempty"`
-	Distorted bool     `json:"distorted,omitempty"`
+	// Delay is the client's own scheduling delay at p99, in milliseconds.
+	Delay *float64 `json:"client_delay_p99_ms,omitempty"`
+	// Distorted is whether that is so much of the objective that the stair is of no
+	// use.
+	Distorted bool `json:"distorted,omitempty"`
+}
+
+// offered is the rate that fell due.
+func (w *Window) offered() float64 {
+	if o := known(w.Offered); o != nil {
+		return *o
+	}
+	return w.Rate
 }
 
 // Verdict is what a staircase says of a target rate.

@@ -70,6 +70,39 @@
     c.fillText(text, x, y);
   }
 
+  // label writes one in the highest row in which it covers none of those taken, kept
+  // within the box; where all rows are full it is left out, and the tables have it.
+  function label(c, box, taken, text, align, x) {
+    var ratio = devicePixelRatio, wide = c.measureText(text).width, high = 16 * ratio, gap = 6 * ratio;
+    var left = align === "center" ? x - wide / 2 : align === "right" ? x - wide : x;
+    left = Math.max(box.left + 2 * ratio, Math.min(left, box.left + box.width - wide - 2 * ratio));
+    for (var row = 0; 4 * ratio + (row + 1) * high <= box.height * 0.6; row++) {
+      var free = taken.every(function (t) { return t.row !== row || left > t.right + gap || left + wide + gap < t.left; });
+      if (!free) continue;
+      taken.push({ row: row, left: left, right: left + wide });
+      write(c, "left", text, left, box.top + 4 * ratio + row * high);
+      return;
+    }
+  }
+
+  // logSplits are the places 1, 2 and 5 of each power of ten within a scale; all nine
+  // digits where that would be fewer than three, and only the powers where it is many.
+  function logSplits(min, max) {
+    function at(digits) {
+      var list = [];
+      for (var e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); e++) {
+        digits.forEach(function (d) {
+          var v = e < 0 ? d / Math.pow(10, -e) : d * Math.pow(10, e);
+          if (v >= min && v <= max) list.push(v);
+        });
+      }
+      return list;
+    }
+    var list = at([1, 2, 5]);
+    if (list.length < 3) return at([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    return list.length > 12 ? at([1]) : list;
+  }
+
   // marks draws bands and lines over the plot, with what they stand for.
   function marks(plot) {
     return function (u) {
@@ -84,10 +117,9 @@
         var from = u.valToPos(b.from, "x", true), to = u.valToPos(b.to, "x", true);
         c.fillStyle = colour("band");
         c.fillRect(from, box.top, to - from, box.height);
-        write(c, "center", b.label, (from + to) / 2, box.top + 4 * ratio);
       });
-      (plot.marks || []).forEach(function (m, i) {
-        var x = u.valToPos(m.x, "x", true), right = x > box.left + box.width * 0.7;
+      (plot.marks || []).forEach(function (m) {
+        var x = u.valToPos(m.x, "x", true);
         c.strokeStyle = colour("dim");
         c.lineWidth = ratio;
         c.setLineDash([3 * ratio, 3 * ratio]);
@@ -96,7 +128,14 @@
         c.lineTo(x, box.top + box.height);
         c.stroke();
         c.setLineDash([]);
-        write(c, right ? "right" : "left", m.label, x + (right ? -4 : 4) * ratio, box.top + (4 + 16 * (1 + i % 3)) * ratio);
+      });
+      var taken = [];
+      (plot.bands || []).forEach(function (b) {
+        label(c, box, taken, b.label, "center", (u.valToPos(b.from, "x", true) + u.valToPos(b.to, "x", true)) / 2);
+      });
+      (plot.marks || []).forEach(function (m) {
+        var x = u.valToPos(m.x, "x", true), right = x > box.left + box.width * 0.7;
+        label(c, box, taken, m.label, right ? "right" : "left", x + (right ? -4 : 4) * ratio);
       });
       c.restore();
     };
@@ -117,7 +156,7 @@
   }
 
   function axisOf(a, name, side, narrow) {
-    return {
+    var axis = {
       scale: name, side: side, label: a.label + (a.unit ? " (" + a.unit + ")" : ""),
       stroke: function () { return colour("dim"); },
       grid: { stroke: function () { return colour("grid"); }, show: side !== 1 },
@@ -126,6 +165,11 @@
       size: side === 2 ? 40 : narrow ? 56 : 62, labelSize: 18,
       values: function (u, list) { return list.map(function (v) { return v == null ? "" : show(v); }); }
     };
+    if (a.log) {
+      axis.splits = function (u, i, min, max) { return logSplits(min, max); };
+      axis.filter = function (u, list) { return list; };
+    }
+    return axis;
   }
 
   function draw(plot, place) {
