@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -91,8 +93,33 @@ func (q *inquiry) ask(ctx context.Context) error {
 		return fmt.Errorf("read the gateway's answer: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the gateway answers %d: %s", answer.StatusCode, strings.TrimSpace(string(body[:min(len(body), 500)])))
+		return fmt.Errorf("the gateway answers %d: %s", answer.StatusCode, messageOf(body))
 	}
 	_, err = q.out.Write(body)
 	return err
+}
+
+// messageOf is what an error answer of the gateway says to people: its field error
+// where it is JSON, else its beginning. What a terminal would obey is taken out.
+func messageOf(body []byte) string {
+	text := string(body)
+	var told struct {
+		Error string `json:"error"`
+	}
+	switch {
+	case json.Unmarshal(body, &told) == nil && told.Error != "":
+		text = told.Error
+	case strings.HasPrefix(strings.TrimSpace(text), "<"):
+		return "a web page; name the gateway's admin endpoint with --admin"
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, text[:min(len(text), 500)])
+	if text = strings.TrimSpace(text); text == "" {
+		return "no reason is given; name the gateway's admin endpoint with --admin"
+	}
+	return text
 }

@@ -12,7 +12,17 @@ func TestDiagnose(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.RequestURI()
-		if r.URL.Query().Get("id") == "gone" {
+		switch r.URL.Query().Get("id") {
+		case "page":
+			http.Error(w, "<!DOCTYPE html><title>404</title>", http.StatusNotFound)
+			return
+		case "plain":
+			http.Error(w, "nothing\x1b[2J here", http.StatusNotFound)
+			return
+		case "empty":
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		case "gone":
 			http.Error(w, `{"error":"this configuration has no call with that id"}`, http.StatusNotFound)
 			return
 		}
@@ -25,7 +35,10 @@ func TestDiagnose(t *testing.T) {
 	}{
 		"all":      {[]string{"--admin", server.URL}, "/weir/diagnose?format=text", "the engine's queue\n", ""},
 		"filtered": {[]string{"--admin", server.URL + "/", "--since", "15m", "--model", "a b", "--key", "k", "--run", "r", "--json"}, "/weir/diagnose?key=k&model=a+b&run=r&since=15m", "the engine's queue\n", ""},
-		"gone":     {[]string{"--admin", server.URL, "--id", "gone"}, "/weir/diagnose?format=text&id=gone", "", "answers 404"},
+		"page":     {[]string{"--admin", server.URL, "--id", "page"}, "/weir/diagnose?format=text&id=page", "", "answers 404: a web page; name the gateway's admin endpoint with --admin"},
+		"plain":    {[]string{"--admin", server.URL, "--id", "plain"}, "/weir/diagnose?format=text&id=plain", "", "answers 404: nothing [2J here"},
+		"empty":    {[]string{"--admin", server.URL, "--id", "empty"}, "/weir/diagnose?format=text&id=empty", "", "answers 502: no reason is given"},
+		"gone":     {[]string{"--admin", server.URL, "--id", "gone"}, "/weir/diagnose?format=text&id=gone", "", "the gateway answers 404: this configuration has no call with that id"},
 		"no URL":   {[]string{"--admin", "localhost"}, "", "", "write it like http://127.0.0.1:2019"},
 		"nobody":   {[]string{"--admin", "http://127.0.0.1:1"}, "", "", "--admin"},
 	} {

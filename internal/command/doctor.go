@@ -37,7 +37,8 @@ func configureDoctor(cmd *cobra.Command) {
 connection, TLS, proxies, clock, base URL, key, model, answers streamed and not,
 usage, buffering and compression on the way, keep-alive, the engine's metrics, and
 flags that would make figures exact. Each line that is not ok says why, and what to
-do next.
+do next. Checks that the fault of another keeps from being made are one line at the
+end; the last line counts.
 
 A healthy endpoint gets four short calls. The key comes from an environment variable
 and is never shown; neither are answers.
@@ -48,6 +49,7 @@ The status is 0 when nothing is broken (warnings included), 1 when something is,
   OPENAI_API_KEY=… weir doctor https://taotoken.net/api --key-env OPENAI_API_KEY --model gpt-5
   weir doctor http://127.0.0.1:8080 --admin http://127.0.0.1:2019
   weir doctor http://127.0.0.1:8000 --json`
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit(statusUsage, err) })
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return exit(statusUsage, errors.New("more than one URL: the doctor sees one endpoint at a time"))
@@ -102,13 +104,17 @@ func (e *examination) run(ctx context.Context) error {
 	}
 	colour := !e.noColour && os.Getenv("NO_COLOR") == "" && isTerminal(e.out)
 	var written error
+	page := doctor.NewPage(e.out, widthOf(e.out), colour)
 	findings := doctor.Run(ctx, c, func(f doctor.Finding) {
 		if !e.json && written == nil {
-			written = doctor.Text(e.out, []doctor.Finding{f}, colour)
+			written = page.Add(f)
 		}
 	})
-	if e.json {
+	switch {
+	case e.json:
 		written = doctor.JSON(e.out, findings)
+	case written == nil:
+		written = page.End()
 	}
 	switch {
 	case written != nil:

@@ -36,11 +36,22 @@ func TestDoctor(t *testing.T) {
 	defer server.Close()
 	for _, args := range [][]string{{server.URL}, {"--url", server.URL + "/v1"}} {
 		out, err := examine(t, args...)
-		if err != nil || strings.Contains(out, "FAIL") || !strings.Contains(out, "ok") {
+		if err != nil || !strings.Contains(out, " 0 FAIL, ") || !strings.Contains(out, "ok") {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
-	out, err := examine(t, server.URL, "--json")
+	// A port that nothing listens on: one fault, one line of what is not checked.
+	out, err := examine(t, "http://127.0.0.1:1")
+	if err == nil || strings.Count(out, "not made because") != 1 || strings.Count(out, "not checked because") != 0 ||
+		!strings.Contains(out, " 1 FAIL, ") || !strings.HasSuffix(out, " not known\n") {
+		t.Errorf("nothing there: %v\n%s", err, out)
+	}
+	for line := range strings.Lines(out) {
+		if len(line) > 81 {
+			t.Errorf("wider than 80 columns: %s", line)
+		}
+	}
+	out, err = examine(t, server.URL, "--json")
 	var report doctor.Report
 	if err != nil || json.Unmarshal([]byte(out), &report) != nil || len(report.Findings) < 15 || report.Worst == doctor.Red {
 		t.Errorf("--json: %v\n%s", err, out)
@@ -60,14 +71,15 @@ func TestDoctorStatus(t *testing.T) {
 		says  string // in the error
 		usage bool   // status 2
 	}{
-		"broken":       {[]string{page.URL}, "FAIL", false},
-		"no URL":       {nil, "name the endpoint", true},
-		"two URLs":     {[]string{page.URL, page.URL}, "one endpoint at a time", true},
-		"URL twice":    {[]string{page.URL, "--url", page.URL}, "given twice", true},
-		"unknown API":  {[]string{page.URL, "--api", "grpc"}, "choose chat", true},
-		"empty key":    {[]string{page.URL, "--key-env", "EMPTY_KEY"}, "EMPTY_KEY is empty", true},
-		"no time":      {[]string{page.URL, "--timeout", "0s"}, "give a time", true},
-		"unknown flag": {[]string{page.URL, "--fast"}, "unknown flag", false},
+		"broken":        {[]string{page.URL}, "FAIL", false},
+		"no URL":        {nil, "name the endpoint", true},
+		"two URLs":      {[]string{page.URL, page.URL}, "one endpoint at a time", true},
+		"URL twice":     {[]string{page.URL, "--url", page.URL}, "given twice", true},
+		"unknown API":   {[]string{page.URL, "--api", "grpc"}, "choose chat", true},
+		"empty key":     {[]string{page.URL, "--key-env", "EMPTY_KEY"}, "EMPTY_KEY is empty", true},
+		"no time":       {[]string{page.URL, "--timeout", "0s"}, "give a time", true},
+		"unknown flag":  {[]string{page.URL, "--fast"}, "unknown flag", true},
+		"flag not read": {[]string{page.URL, "--timeout", "soon"}, "invalid argument", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := examine(t, c.args...)

@@ -35,7 +35,7 @@ func Call(rec *call.Record) []Finding {
 func order(groups []*group, calls int) {
 	slices.SortFunc(groups, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.rank(calls), b.rank(calls)), cmp.Compare(b.time, a.time), cmp.Compare(b.calls, a.calls),
-			cmp.Compare(places[a.meaning.Code], places[b.meaning.Code]), cmp.Compare(a.of, b.of), cmp.Compare(a.source, b.source))
+			cmp.Compare(places[a.meaning.Code], places[b.meaning.Code]), cmp.Compare(a.of, b.of), cmp.Compare(a.source, b.source), cmp.Compare(a.wall, b.wall))
 	})
 }
 

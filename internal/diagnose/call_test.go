@@ -90,8 +90,8 @@ func TestEvidence(t *testing.T) {
 			nil, nil, "power drawn"},
 		"client far": {CodeClientRoundTrip, "The round trip to the client took 300 ms of 431 ms to the first token at the client (70 %).", nil, nil, "nearer to the clients"},
 		"engine queue, nothing waited": {CodeUnattributed, "4 s of 4 s TTFT cannot be told apart (queue, prefill or the way there) (>99 %).",
-			[]string{"waiting in the engine when it was sent: 0 calls, which speaks against a queue"}, nil, "--enable-per-request-metrics"},
-		"gateway queue, refused at last": {CodeRefused, "Refused by the gateway itself (queue waited; it had waited in the gateway's queue: 30 s).", nil, nil, "raise the limit"},
+			nil, []string{"waiting in the engine when it was sent: 0 calls, which speaks against a queue"}, "--enable-per-request-metrics"},
+		"gateway queue, refused at last": {CodeRefused, "Refused by the gateway's queue (queue waited; it had waited in the gateway's queue: 30 s).", nil, nil, "raise the limits"},
 		"upstream sheds":                 {CodeUpstreamFailed, "The upstream failed (status_429; the upstream said that it is overloaded or limits its callers).", nil, nil, "add replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {

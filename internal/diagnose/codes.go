@@ -50,7 +50,7 @@ func always(text string) func(*group) string { return func(*group) string { retu
 var meanings = [...]Meaning{
 	{CodeRefused, Gateway, "the gateway's own limits, keys or budgets refused the call",
 		"Refused by the gateway itself", true,
-		always("If these calls should have passed, raise the limit that is named; else have the clients send less, or wait for the time that Retry-After says.")},
+		func(g *group) string { return walls[g.wall].next }},
 	{CodeGatewayFault, Gateway, "the gateway's process stopped, crashed or had a fault while the call ran",
 		"Broken off by the gateway's process", true,
 		always("Read the gateway's log around this time; with gateway_shutdown, give calls longer to end (Caddy's grace_period).")},
@@ -61,21 +61,25 @@ var meanings = [...]Meaning{
 		"The upstream failed", true, nextFailed},
 	{CodeGatewayQueue, Gateway, "waiting in the gateway's own queue, with the engine's, was at least 80 % of TTFT (half of the call without a first token), and a quarter of it or more was here",
 		"The gateway's own queue", false, nextGatewayQueue},
-	{CodeEngineQueue, EngineQueue, "the same of the engine's queue; or, with source unattributed, calls waited in the engine and the time to the first token cannot be split",
+	{CodeEngineQueue, EngineQueue, "the same of the engine's queue; with source inferred also where calls of the same model and size that met an idle engine were so much quicker, and calls waited; with source unattributed where calls waited and nothing else tells",
 		"The engine's queue", false, nextEngineQueue},
 	{CodeModelLoad, Model, "the engine queue stands out as above, and half of it or more was loading the model",
 		"Loading the model", false,
 		always("Keep the model loaded (Ollama: OLLAMA_KEEP_ALIVE or keep_alive), or send one call ahead; see whether models push each other out of memory.")},
 	{CodeKVCacheFull, EngineQueue, "the KV cache was at least 95 % in use when the call was sent, and calls waited",
 		"The KV cache was full and calls waited", false,
-		always("Give the KV cache more memory (vLLM: --gpu-memory-utilization, a smaller --max-model-len, an fp8 KV cache), run fewer sequences, or add replicas.")},
+		func(g *group) string {
+			return "Give the KV cache more memory" + g.scene.with(kvFlags) + ", run fewer sequences, or add replicas."
+		}},
 	{CodePrefillSlow, Model, "prefill was at least half of TTFT while at most one other request ran, and was slow: 1 s or more at 2 ms or more per computed token, or 3 times the median of calls of that size",
 		"Prefill", false, nextPrefillSlow},
 	{CodePrefillLong, Model, "prefill was 1 s or more and at least 80 % of TTFT, and it is not shown that the model is slow",
 		"Prefill", false, nextPrefillLong},
 	{CodeFrontend, EngineFrontend, "the engine's HTTP and tokenizing were at least a quarter of TTFT",
 		"The engine's front end (HTTP, tokenizing)", false,
-		always("Give the engine's API server more CPU or more processes (vLLM: --api-server-count), and see whether tokenizing, chat templates or media in the prompt take it.")},
+		func(g *group) string {
+			return "Give the engine's API server more CPU or more processes" + g.scene.with(frontendFlags) + ", and see whether tokenizing, chat templates or media in the prompt take it."
+		}},
 	{CodeEngineTail, EngineFrontend, "at least a quarter of a streamed call passed after its last token",
 		"The time after the last token", false,
 		always("See in the engine's log why the stream was not ended: a stalled engine, a filter or a proxy that holds the end back.")},

@@ -8,7 +8,9 @@
 // Four rules keep it honest. A figure that is unknown is never taken as 0: a rule
 // that needs it stays silent. A finding that rests on time which nobody could
 // split says so (Source unattributed), is worded as a possibility, and ranks
-// below the others. What no evidence decides is undetermined. And without an
+// below the others; only where calls of the same model and size that met an idle
+// engine were many times quicker, and calls waited, does a window infer a queue,
+// and it calls it likely. What no evidence decides is undetermined. And without an
 // objective nobody can say how bad something is, so a finding has a share and a
 // time but no severity.
 //

@@ -40,6 +40,7 @@ type drill struct {
 	want    []string // codes that most calls show
 	may     []string // codes that calls may show as well
 	verdict string
+	window  string // the first finding of the window, where it is not want[0]
 }
 
 // run stages the drill and returns its records.

@@ -27,6 +27,8 @@ type group struct {
 	worst       []Example // worst first
 	dialect     string    // of the first of worst
 	names       [dimensions]map[string]int
+	wall        wall
+	scene       scene
 }
 
 // sum is one kind of evidence over all calls of a group.
@@ -41,7 +43,7 @@ type sum struct {
 func (s *sum) mean() float64 { return s.total / float64(s.calls) }
 
 func newGroup(h *hit) *group {
-	return &group{meaning: &meanings[places[h.code]], source: h.source, of: h.of}
+	return &group{meaning: &meanings[places[h.code]], source: h.source, of: h.of, wall: h.wall}
 }
 
 // add counts one call in; keep is how many examples are kept, at least 1.
@@ -49,6 +51,7 @@ func (g *group) add(l *look, h *hit, facts []fact, keep int) {
 	g.calls++
 	g.time += h.time
 	g.whole += h.whole
+	g.scene.add(l.rec)
 	for i := range facts {
 		g.count(&facts[i], i)
 	}

@@ -41,7 +41,11 @@ type look struct {
 	// of is what the first part of the call is judged against: whole.
 	of    Whole
 	whole time.Duration
-	peers peers // calls of its size, in a window
+	// Of a window: the calls of its size, what those took that met an idle engine,
+	// and the time since the call before it was sent to the same upstream.
+	peers peers
+	idle  idle
+	gap   call.Duration
 }
 
 // at reads a record into l; false when it is none, or when its figures cannot be true.

@@ -71,6 +71,7 @@ var forget = []struct {
 	{"engine_at_dispatch.kv_use", func(r *call.Record) { r.AtDispatch.KVUse = call.Number{} }},
 	{"engine_at_first_token.running", func(r *call.Record) { r.AtFirstToken.Running = call.Count{} }},
 	{"engine_at_first_token.waiting", func(r *call.Record) { r.AtFirstToken.Waiting = call.Count{} }},
+	{"engine_at_first_token.kv_use", func(r *call.Record) { r.AtFirstToken.KVUse = call.Number{} }},
 	{"gpu.utilization", func(r *call.Record) { r.GPU.Utilization = call.Number{} }},
 	{"gpu.clock_ratio", func(r *call.Record) { r.GPU.ClockRatio = call.Number{} }},
 	{"gpu.memory_bandwidth", func(r *call.Record) { r.GPU.MemoryBandwidth = call.Number{} }},

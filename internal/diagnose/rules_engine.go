@@ -191,9 +191,7 @@ func unsplit(l *look, s *sheet) {
 	}
 	s.span(CodeUnattributed, call.Unattributed, d, l.of, l.whole)
 	s.pro(unsplitNote, 0)
-	if n, known := fresh(l.rec.AtDispatch).Waiting.Get(); known && n == 0 {
-		s.pro(noneWaitsClue, 0)
-	}
+	noneThen(l, s, noneWaitsClue)
 	gauges(l, s)
 	hardware(l, s)
 }

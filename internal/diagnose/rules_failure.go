@@ -20,7 +20,13 @@ func failures(l *look, s *sheet) {
 	switch rec.Outcome {
 	case call.Refused:
 		s.condition(CodeRefused, l)
-		s.named(refusedBy, oneOf(rec.RefusedBy, rec.Error, string(rec.Outcome)))
+		wall := wallOf(rec.RefusedBy)
+		s.hits[len(s.hits)-1].wall = wall
+		if wall > refusedByQueue && rec.Error != "" {
+			s.named(failedWith, rec.Error) // says more than the name of the wall
+		} else {
+			s.named(refusedBy, oneOf(rec.RefusedBy, rec.Error, string(rec.Outcome)))
+		}
 		if d, known := l.took(queueGateway); known && d >= Noticeable {
 			s.pro(afterWait, milliseconds(d))
 		}

@@ -26,6 +26,8 @@ var (
 	noneWaitsClue = &figure{name: "engine_at_dispatch.waiting", unit: InCalls, label: "waiting in the engine when it was sent", why: "which speaks against a queue"}
 	queueLoaded   = &figure{name: "phases.queue_engine_ms", unit: InMilliseconds, label: "the engine's queue, loading included"}
 	loadTime      = &figure{name: "engine.load_ms", unit: InMilliseconds, label: "loading the model, as the engine reports it"}
+	roomLater     = &figure{name: "engine_at_first_token.kv_use", unit: InShare, label: "KV cache in use at its first token", why: "so the cap on sequences or the GPU holds calls back, not the cache"}
+	readBefore    = &figure{name: "engine_at_dispatch.age_ms", unit: InMilliseconds, label: "the reading that shows nothing waiting was taken before it was sent", why: "longer ago than the call before it: it says little, and calls waited at its first token"}
 	queuePhase    = &figure{name: "phases.queue_engine_ms", unit: InMilliseconds, label: "the engine's queue"}
 )
 
@@ -54,9 +56,7 @@ func queues(l *look, s *sheet) {
 		return
 	}
 	s.span(CodeEngineQueue, l.sources[queueEngine], engines, l.of, l.whole)
-	if n, known := fresh(l.rec.AtDispatch).Waiting.Get(); known && n == 0 {
-		s.con(noneWaiting, 0)
-	}
+	noneThen(l, s, noneWaiting)
 	gauges(l, s)
 	if prefill, known := l.rec.Engine.Prefill.Get(); known && l.sources[queueEngine] == call.Inferred {
 		s.con(queueInferred, milliseconds(prefill))
@@ -94,6 +94,9 @@ func gatewayQueue(l *look, s *sheet, own, engines time.Duration) {
 // this one was sent, and its first token took long. It is a possibility, since
 // prefill lies within the same time.
 func likelyQueue(l *look, s *sheet) {
+	if besideIdle(l, s) {
+		return
+	}
 	d, known := l.took(prefill)
 	n, read := fresh(l.rec.AtDispatch).Waiting.Get()
 	if !known || !read || n == 0 || !l.rec.Stream || l.sources[prefill] != call.Unattributed ||
@@ -121,7 +124,38 @@ func gauges(l *look, s *sheet) {
 		s.pro(cacheHigh, use)
 	} else if n, waits := then.Waiting.Get(); known && waits && n > 0 {
 		s.pro(cacheRoom, use)
+	} else if n, waits := later.Waiting.Get(); waits && n > 0 {
+		if use, known := later.KVUse.Get(); known && use < HighCache {
+			s.pro(roomLater, use)
+		}
 	}
+}
+
+// noneThen adds that nothing waited when the call was sent, which speaks against
+// a queue; unless that reading is older than the call before it, and calls waited
+// at the first token: then it says little.
+func noneThen(l *look, s *sheet, f *figure) {
+	n, known := fresh(l.rec.AtDispatch).Waiting.Get()
+	switch {
+	case !known || n > 0:
+	case l.missed() && l.waitedLater():
+		s.con(readBefore, milliseconds(l.rec.AtDispatch.Age.Or(0)))
+	default:
+		s.con(f, 0)
+	}
+}
+
+// missed tells whether a call was sent between the reading at dispatch and this
+// call, so that the reading cannot show what this one met.
+func (l *look) missed() bool {
+	gap, known := l.gap.Get()
+	return known && l.rec.AtDispatch.Age.Or(0) > gap
+}
+
+// waitedLater tells whether calls waited in the engine at the first token.
+func (l *look) waitedLater() bool {
+	n, known := fresh(l.rec.AtFirstToken).Waiting.Get()
+	return known && n > 0
 }
 
 // cacheFull finds a KV cache without room while calls wait for it.

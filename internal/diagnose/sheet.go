@@ -18,6 +18,7 @@ type sheet struct {
 type hit struct {
 	code   Code
 	source call.Source
+	wall   wall // of a refusal
 	// of is the whole that time is a part of, whole how long that is. A condition has
 	// no time: of is "" then, and whole the time of the call.
 	of          Whole

@@ -120,7 +120,7 @@ func (p page) head(r *Report) {
 		p.wrap("  ", "  ", "left out, for their figures cannot be true: "+cardinal(r.Odd))
 	}
 	p.line("")
-	p.line(strings.ToUpper(strings.ReplaceAll(string(r.Verdict), "_", " ")))
+	p.line(headlines[r.Verdict])
 	for _, reason := range r.Reasons {
 		p.wrap("  ", "  ", reason)
 	}

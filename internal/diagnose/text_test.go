@@ -145,7 +145,7 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	b, err := json.Marshal(Window(nil, Options{}))
-	const empty = `{"calls":0,"streamed":0,"outcomes":[],"ttft":{"calls":0},"e2e":{"calls":0},"verdict":"undetermined","reasons":["There are no calls to look at."],"findings":[]}`
+	const empty = `{"calls":0,"streamed":0,"outcomes":[],"ttft":{"calls":0},"e2e":{"calls":0},"verdict":"too_few_calls","reasons":["There are no calls to look at."],"findings":[]}`
 	if err != nil || string(b) != empty {
 		t.Errorf("%s %v", b, err)
 	}

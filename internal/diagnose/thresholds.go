@@ -45,6 +45,14 @@ const (
 	// of eight calls at least five agree with it to one side.
 	PeerCalls = 8
 
+	// IdleCalls is how many calls that met an idle engine stand for what a call of
+	// their size takes without a queue: their median then is that of no single one.
+	IdleCalls = 3
+	// IdleShare is the share of the median time to the first token that the quickest
+	// call of a size takes at most to stand for the same by itself: calls of one size
+	// do work that differs by a factor of two, and five leaves room for noise.
+	IdleShare = 0.2
+
 	// FullCache is the share of the KV cache in use from which on nothing of weight
 	// fits any more.
 	FullCache = 0.95

@@ -17,10 +17,17 @@ const (
 	// NothingFound: nothing stands out, and what TTFT is made up of is known. That the
 	// service is as fast as it should be is for objectives to say.
 	NothingFound Verdict = "nothing_found"
-	// Undetermined: the calls are too few to speak for the service, or so much time
-	// cannot be split that the fault may hide in it.
+	// Undetermined: so much time cannot be split that the fault may hide in it, or
+	// what was found is only possible.
 	Undetermined Verdict = "undetermined"
+	// TooFewCalls: the calls are too few to speak for the service, whatever they show.
+	TooFewCalls Verdict = "too_few_calls"
 )
+
+// headlines are the verdicts as people read them.
+var headlines = map[Verdict]string{
+	Found: "FOUND", NothingFound: "NOTHING FOUND", Undetermined: "UNDETERMINED", TooFewCalls: "TOO FEW CALLS TO TELL",
+}
 
 // darkness adds up the time that cannot be split.
 type darkness struct {
@@ -66,19 +73,19 @@ func (w *window) judge(least int) {
 	}
 	switch {
 	case r.Calls == 0:
-		say(Undetermined, "There are no calls to look at.")
+		say(TooFewCalls, "There are no calls to look at.")
 	case r.Calls < least:
 		reasons := []string{fmt.Sprintf("%s in all: too few to speak for the service (at least %s are needed).", upper(cardinal(r.Calls)), plain(float64(least)))}
 		if sure != nil {
 			reasons = append(reasons, "What was found holds for these calls: "+sure.Summary)
 		}
-		say(Undetermined, reasons...)
+		say(TooFewCalls, reasons...)
 	case sure != nil:
 		say(Found, sure.Summary)
 	case possible != nil:
 		say(Undetermined, "Nothing is certain: "+possible.Summary, w.dark.words())
 	case w.dark.hides():
-		say(Undetermined, "Nothing stands out, but "+w.dark.words()+" A queue may hide in it.", nextUnattributed(&group{}))
+		say(Undetermined, "Nothing stands out, but "+w.dark.words()+" A queue may hide in it.", nextUnattributed(&group{scene: w.scene}))
 	default:
 		say(NothingFound, fmt.Sprintf("Nothing stands out in %s.", cardinal(r.Calls)))
 	}

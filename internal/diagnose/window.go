@@ -72,14 +72,16 @@ func Window(records []*call.Record, o Options) Report {
 	for d := range w.names {
 		w.names[d] = make(map[string]int)
 	}
-	alike := make(cells)
+	alike, likely, sent := make(cells), make(firsts), make(arrivals)
 	var l look // one for all, for the rules' sake it lies on the heap
 	for _, rec := range records {
 		if l.at(rec) {
 			alike.add(&l)
+			likely.add(&l)
+			sent.add(&l)
 		}
 	}
-	medians := alike.medians()
+	medians, idles := alike.medians(), likely.idles(sent.sort())
 	for _, rec := range records {
 		if !l.at(rec) {
 			if rec != nil {
@@ -89,6 +91,10 @@ func Window(records []*call.Record, o Options) Report {
 		}
 		if at, known := l.cell(); known {
 			l.peers = medians[at]
+		}
+		l.gap = sent.gap(&l)
+		if at, known := l.likeness(); known {
+			l.idle = idles[at]
 		}
 		w.add(&l)
 	}
@@ -107,6 +113,7 @@ type window struct {
 	ttft     account
 	e2e      account
 	dark     darkness
+	scene    scene
 	wholes   map[Whole]time.Duration
 	groups   map[groupKey]*group
 	outcomes map[string]int
@@ -118,6 +125,7 @@ type groupKey struct {
 	code   Code
 	of     Whole
 	source call.Source
+	wall   wall
 }
 
 func (w *window) add(l *look) {
@@ -151,10 +159,11 @@ func (w *window) add(l *look) {
 		w.e2e.all(l)
 	}
 	w.dark.add(l)
+	w.scene.add(rec)
 	w.sheet.fill(l)
 	for i := range w.sheet.hits {
 		h := &w.sheet.hits[i]
-		key := groupKey{h.code, h.of, h.source}
+		key := groupKey{h.code, h.of, h.source, h.wall}
 		g := w.groups[key]
 		if g == nil {
 			g = newGroup(h)

@@ -30,10 +30,10 @@ func TestVerdict(t *testing.T) {
 		options Options
 	}{
 		"healthy":            {100, func(int, *call.Record) {}, NothingFound, "Nothing stands out in 100 calls.", nil, nil, Options{}},
-		"none":               {0, nil, Undetermined, "There are no calls to look at.", nil, nil, Options{}},
-		"too few":            {19, func(int, *call.Record) {}, Undetermined, "19 calls in all: too few to speak for the service (at least 20 are needed).", nil, nil, Options{}},
+		"none":               {0, nil, TooFewCalls, "There are no calls to look at.", nil, nil, Options{}},
+		"too few":            {19, func(int, *call.Record) {}, TooFewCalls, "19 calls in all: too few to speak for the service (at least 20 are needed).", nil, nil, Options{}},
 		"enough, as told":    {5, func(int, *call.Record) {}, NothingFound, "", nil, nil, Options{MinCalls: 5}},
-		"too few, yet queue": {3, func(_ int, r *call.Record) { queued(r) }, Undetermined, "What was found holds for these calls: The engine's queue took 3.9 s", []string{"engine_queue"}, nil, Options{}},
+		"too few, yet queue": {3, func(_ int, r *call.Record) { queued(r) }, TooFewCalls, "What was found holds for these calls: The engine's queue took 3.9 s", []string{"engine_queue"}, nil, Options{}},
 		"queue": {100, func(i int, r *call.Record) {
 			if i%2 == 0 {
 				queued(r)

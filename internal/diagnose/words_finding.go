@@ -66,7 +66,7 @@ func (g *group) summary(f *frame, out *Finding) string {
 				figures = append(figures, s.short(f.window, g.calls))
 			}
 		}
-		text := g.meaning.subject + in
+		text := g.subject() + in
 		if len(figures) > 0 {
 			text += " (" + strings.Join(figures, "; ") + ")"
 		}
@@ -90,6 +90,8 @@ func (g *group) summary(f *frame, out *Finding) string {
 		return took + " of " + of + in + " cannot be told apart (queue, prefill or the way there)" + share + "."
 	case g.source == call.Unattributed:
 		return g.meaning.subject + " may have taken up to " + took + " of " + of + in + share + "; nothing tells it from prefill."
+	case g.meaning.Code == CodeEngineQueue && g.beside():
+		return g.meaning.subject + " likely took " + took + " of " + of + in + share + "."
 	case g.source == call.Inferred && g.lowerBound():
 		return g.meaning.subject + " took at least " + took + " of " + of + in + share + "."
 	}
@@ -100,6 +102,21 @@ func (g *group) summary(f *frame, out *Finding) string {
 func (g *group) lowerBound() bool {
 	_, calls := g.has(queueBound)
 	return calls > 0
+}
+
+// beside tells whether the queue follows from calls that met an idle engine.
+func (g *group) beside() bool {
+	_, idle := g.has(idleTook)
+	_, least := g.has(leastTook)
+	return idle+least > 0
+}
+
+// subject begins the summary.
+func (g *group) subject() string {
+	if g.meaning.Code == CodeRefused {
+		return walls[g.wall].subject
+	}
+	return g.meaning.subject
 }
 
 // words puts a figure into words.

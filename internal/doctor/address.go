@@ -78,6 +78,10 @@ func checkPath(ctx context.Context, v *visit) Finding {
 	found, err := endpoint.Find(limited, v.http, v.written, v.API, key)
 	v.found, v.root = found, found.Root
 	if v.root == "" {
+		if v.adminAsBase(limited) {
+			return red("the base URL is the admin endpoint of a gateway, which takes no calls", "",
+				"give the address of the gateway's site, such as http://127.0.0.1:8080, and this one with --admin")
+		}
 		return v.notFound(err)
 	}
 	return v.judgePath(ctx)

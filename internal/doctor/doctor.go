@@ -99,8 +99,12 @@ type visit struct {
 	gate   gate
 
 	blocked map[string]string // by check: why what needs it is not checked
+	causes  map[string]string // by check: the one at fault
 	going   bool              // the check being made does not stand in the way of others
 }
+
+// unnamedKey stands for the name of the key's variable where none was given.
+const unnamedKey = "the key's variable"
 
 // check is one of the doctor's questions.
 type check struct {
@@ -176,19 +180,21 @@ func Run(ctx context.Context, cfg Config, report func(Finding)) []Finding {
 
 // make makes one check, unless the fault of an earlier one would only show again.
 func (v *visit) make(ctx context.Context, c check) Finding {
-	reason := ""
+	reason, cause := "", ""
 	for _, need := range c.needs {
-		if reason = v.blocked[need]; reason != "" {
+		if reason, cause = v.blocked[need], v.causes[need]; reason != "" {
 			break
 		}
 	}
 	var f Finding
 	switch {
 	case reason != "":
-		v.blocked[c.name] = reason
+		v.blocked[c.name], v.causes[c.name] = reason, cause
 		f = grey("not checked because " + reason)
+		f.Cause = cause
 	case ctx.Err() != nil:
 		f = grey("not checked because the doctor was stopped")
+		f.Cause = "stopped"
 	default:
 		v.going = false
 		f = c.ask(ctx, v)
@@ -203,7 +209,7 @@ func (v *visit) make(ctx context.Context, c check) Finding {
 // block keeps the checks that need this one from being made.
 func (v *visit) block(name, reason string) {
 	if v.blocked[name] == "" {
-		v.blocked[name] = reason
+		v.blocked[name], v.causes[name] = reason, name
 	}
 }
 
@@ -215,12 +221,12 @@ func (v *visit) foreign(text string) string { return v.secrets.foreign(text) }
 func (v *visit) now() time.Time { return v.Now() }
 
 func newVisit(cfg Config) *visit {
-	v := &visit{Config: cfg, blocked: map[string]string{}}
+	v := &visit{Config: cfg, blocked: map[string]string{}, causes: map[string]string{}}
 	if v.API == "" {
 		v.API = endpoint.Chat
 	}
 	if v.KeyName == "" {
-		v.KeyName = "the key's variable"
+		v.KeyName = unnamedKey
 	}
 	if v.Timeout <= 0 {
 		v.Timeout = 10 * time.Second

@@ -65,6 +65,8 @@ func checkMetrics(ctx context.Context, v *visit) Finding {
 		return yellow("the engine's metrics cannot be reached: "+dialFault(x.err), "They should be at "+shownURL(at)+".", "check the address, and that the engine runs")
 	case x.err != nil:
 		return grey("not known because " + shownURL(at) + " does not answer")
+	case v.Admin != "" && !named && (x.status == http.StatusUnauthorized || x.status == http.StatusForbidden || x.status == http.StatusNotFound):
+		return v.gatewaysEngines(ctx, at, x.status)
 	case x.status != http.StatusOK:
 		return v.noMetrics(at, x.status, named)
 	}

@@ -29,6 +29,9 @@ type Finding struct {
 	Detail string `json:"detail,omitempty"`
 	// Next says what to do. A finding that is yellow or red always has it.
 	Next string `json:"next,omitempty"`
+	// Cause is why the check was not made, where that is the fault of another one: its
+	// name; or "stopped" when the doctor was stopped. "" is that it was made.
+	Cause string `json:"cause,omitempty"`
 }
 
 // Worst returns the worst level among findings: red before yellow before green.

@@ -45,6 +45,8 @@ func checkGateway(ctx context.Context, v *visit) Finding {
 	case x.err != nil:
 		return red("the gateway's admin endpoint cannot be reached: "+dialFault(x.err), "At "+v.gate.admin+".",
 			"start the gateway (weir run), or correct the address; it is what admin says among Caddy's global options, 127.0.0.1:2019 by default, and reachable from that machine only")
+	case notAdmin(x), !isProbe(x) && v.sameHost(v.gate.admin):
+		return v.noAdmin(x)
 	case x.status == http.StatusOK:
 		return green("the gateway takes calls")
 	case x.status == http.StatusServiceUnavailable:

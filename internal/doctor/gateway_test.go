@@ -26,6 +26,8 @@ type weirLike struct {
 	change func(*call.Record) // what it records otherwise
 	config string
 	ready  int
+	// engines is what /weir/engines says; "" is that there are none.
+	engines string
 
 	mu      sync.Mutex
 	records []*call.Record
@@ -95,6 +97,13 @@ func (g *weirLike) admin(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/weir/ready":
 		w.WriteHeader(g.ready)
+		_, _ = io.WriteString(w, "ok\n")
+	case "/weir/engines":
+		if g.engines == "" {
+			w.WriteHeader(404)
+			return
+		}
+		_, _ = io.WriteString(w, g.engines)
 	case "/weir/calls":
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -182,6 +191,14 @@ func TestGatewayFaults(t *testing.T) {
 		{"no Weir", status(404), []string{"Weir is not in it", "weir run"}},
 		{"not allowed", status(403), []string{"403", "origins"}},
 		{"another", status(500), []string{"answers 500"}},
+		{"a web page", serve(t, says(200, "<!doctype html><title>welcome</title>")), []string{"is not the gateway's admin endpoint", "a web page (200)", "--admin http://127.0.0.1:2019"}},
+		{"a web page, not found", serve(t, says(404, "<html>no</html>")), []string{"is not the gateway's admin endpoint", "a web page (404)"}},
+		{"something that says yes", status(200), []string{"is not the gateway's admin endpoint", "answers 200"}},
+		{"wants a key", serve(t, says(401, `{"error":{"message":"no","code":"invalid_api_key"}}`)), []string{"is not the gateway's admin endpoint", "answers 401"}},
+		{"a closed path", serve(t, says(403, `{"error":{"message":"no","code":"path_not_allowed"}}`)), []string{"is not the gateway's admin endpoint"}},
+		{"an engine", serve(t, says(404, `{"detail":"Not Found"}`)), []string{"is not the gateway's admin endpoint"}},
+		{"redirect", status(302), []string{"is not the gateway's admin endpoint"}},
+		{"origin not allowed", serve(t, says(403, `{"error":"host not allowed: x"}`)), []string{"does not allow this address"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -242,6 +259,7 @@ func TestCallsUnreadable(t *testing.T) {
 		cfg.Admin = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Path == "/weir/ready":
+				_, _ = io.WriteString(w, "ok\n")
 			case body == "404":
 				w.WriteHeader(404)
 			default:

@@ -42,7 +42,7 @@ func TestHealthy(t *testing.T) {
 			}
 			if !slices.Equal(warns, c.warns) || !slices.Equal(greys, c.greys) {
 				var all bytes.Buffer
-				if err := Text(&all, findings, false); err != nil {
+				if err := Text(&all, findings, 0, false); err != nil {
 					t.Fatal(err)
 				}
 				t.Errorf("warnings %v, want %v; grey %v, want %v\n%s", warns, c.warns, greys, c.greys, all.String())

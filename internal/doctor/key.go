@@ -32,7 +32,7 @@ func checkKey(ctx context.Context, v *visit) Finding {
 		header = v.otherHeader(ctx)
 	}
 	return judgeKey(keyFacts{
-		key: v.Key, name: v.KeyName, flaw: flaw, api: v.API, status: status, header: header,
+		key: v.Key, name: v.KeyName, unnamed: v.KeyName == unnamedKey, flaw: flaw, api: v.API, status: status, header: header,
 		code: v.foreign(codeOf(reply.Body)), gateway: v.Admin != "",
 	})
 }
@@ -40,6 +40,7 @@ func checkKey(ctx context.Context, v *visit) Finding {
 // keyFacts is what the verdict on a key rests on.
 type keyFacts struct {
 	key, name string
+	unnamed   bool // no variable was named
 	flaw      flaw
 	api       endpoint.API
 	status    int    // of a request with the key, freed of its flaw
@@ -68,9 +69,9 @@ func judgeKey(k keyFacts) Finding {
 	case !refused:
 		return green("the endpoint asks for no key")
 	case !given && k.status == http.StatusUnauthorized:
-		return red("the endpoint wants a key, and none is given (401)", code, "set "+k.name+" to a key of this endpoint")
+		return red("the endpoint wants a key, and none is given (401)", code, k.give())
 	case !given:
-		return red("the endpoint refuses calls without a key (403)", code, "set "+k.name+" to a key of this endpoint; if it needs none, see who may reach it")
+		return red("the endpoint refuses calls without a key (403)", code, k.give()+"; if it needs none, see who may reach it")
 	case isPlaceholder(whole):
 		return red("the key in "+k.name+" is a placeholder from an example", "The endpoint does not take it.", "set "+k.name+" to a key of this endpoint")
 	case k.header != "":
@@ -91,6 +92,14 @@ func judgeKey(k keyFacts) Finding {
 		next += "; a gateway of ours that requires keys knows those of its keys file (weir keys list)"
 	}
 	return red("the endpoint does not take the key (401)", sentences(detail, "It was sent as "+headerOf(k.api)+"."), next)
+}
+
+// give says how to give a key where none is.
+func (k *keyFacts) give() string {
+	if k.unnamed {
+		return "put a key of this endpoint into an environment variable, and name the variable: --key-env VARIABLE"
+	}
+	return "set " + k.name + " to a key of this endpoint (it is named by --key-env " + k.name + ")"
 }
 
 func headerOf(api endpoint.API) string {

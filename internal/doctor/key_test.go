@@ -46,7 +46,7 @@ func TestKey(t *testing.T) {
 		parts           []string
 	}{
 		{"good", bearer, goodKey, "", Green, []string{"takes the key"}},
-		{"none", bearer, "", "", Red, []string{"none is given (401)", "invalid_api_key", "set TEST_KEY"}},
+		{"none", bearer, "", "", Red, []string{"none is given (401)", "invalid_api_key", "set TEST_KEY", "--key-env TEST_KEY"}},
 		{"none, 403", forbidden, "", "", Red, []string{"without a key (403)", "set TEST_KEY"}},
 		{"wrong", bearer, "weir-test-another-one-0123", "", Red, []string{"does not take the key (401)", "Authorization: Bearer <key>", "without the word Bearer", "not revoked"}},
 		{"of another provider", bearer, "sk-ant-api03-abcdefghijklmnop", "", Red, []string{"a key of Anthropic", "of this endpoint"}},
@@ -83,6 +83,15 @@ func TestKey(t *testing.T) {
 				want(t, findings, "answer", Green)
 			}
 		})
+	}
+}
+
+// TestNoKeyNamed: where no variable was named, the flag that names one is.
+func TestNoKeyNamed(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		cfg := of(locked(t, "Authorization", "Bearer "+goodKey, status))
+		cfg.KeyName = ""
+		want(t, run(t, cfg), "key", Red, "--key-env VARIABLE")
 	}
 }
 

@@ -76,7 +76,8 @@ func checkModel(ctx context.Context, v *visit) Finding {
 	case v.Model == "":
 		return green("none was named; the first that is listed was called: "+name, "Another one: --model.", as)
 	case len(v.found.Models) > 0 && !slices.Contains(v.found.Models, v.Model):
-		return green(name+" is not listed, but answers", as)
+		return yellow(name+" is not listed, but answers", as,
+			"name a model that is listed, so that what answers is what was asked for; or see which one the endpoint takes for names that it does not know")
 	}
 	return green(name+" answers", as)
 }

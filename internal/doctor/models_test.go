@@ -71,7 +71,7 @@ func TestModels(t *testing.T) {
 		{"listed", many, many, 404, vllm, "qwen3-8b", Green, []string{"qwen3-8b answers"}, Green},
 		{"the first", many, many, 404, vllm, "", Green, []string{"the first that is listed was called: qwen3-8b", "--model"}, Green},
 		{"the only one", many[:1], many, 404, vllm, "", Green, []string{"the only model listed is qwen3-8b"}, Green},
-		{"an alias", many, []string{"*"}, 404, vllm, "gpt-4o", Green, []string{"gpt-4o is not listed, but answers"}, Green},
+		{"an alias", many, []string{"*"}, 404, vllm, "gpt-4o", Yellow, []string{"gpt-4o is not listed, but answers", "a model that is listed"}, Green},
 		{"misspelt", many, many, 404, vllm, "qwen-8b", Red, []string{"there is no model qwen-8b", "Closest are: qwen3-8b", "use --model qwen3-8b"}, Green},
 		{"the only one served", many[:1], many, 404, openai, "something", Red, []string{"The only one served is qwen3-8b", "use --model qwen3-8b"}, Green},
 		{"nothing like it", many, many, 400, openai, "zzzzzzzzzzzzzzzzzzzz", Red, []string{"None of the 6", "GET http://127"}, Green},

@@ -148,6 +148,10 @@ func (v *visit) closed(a attempt, port string) Finding {
 	local := a.address.IsLoopback()
 	switch fault := dialFault(a.err); fault {
 	case "connection refused":
+		if v.base.Port() == "" {
+			return red("nothing listens at "+where, "The connection was refused. No port was written, and "+port+" is what "+v.base.Scheme+" stands for.",
+				"write the port: usual are 8000 (vLLM), 30000 (SGLang), 8080 (llama.cpp, or a gateway) and 11434 (Ollama), as in "+v.base.Scheme+"://"+v.base.Host+":8000")
+		}
 		if local {
 			return red("nothing listens at "+where, "The connection was refused.",
 				"start the server, or correct the port. Inside a container 127.0.0.1 is the container itself: use the host's name (host.docker.internal) or the service's, and publish the port")

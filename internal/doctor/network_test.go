@@ -91,6 +91,8 @@ func TestTCPFaults(t *testing.T) {
 	}{
 		{"refused here", "http://127.0.0.1:8000/v1", syscall.ECONNREFUSED, []string{"nothing listens at 127.0.0.1 port 8000", "container"}},
 		{"refused there", "http://10.0.0.7:8000/v1", syscall.ECONNREFUSED, []string{"nothing listens at 10.0.0.7", "--host 0.0.0.0"}},
+		{"refused without a port", "http://127.0.0.1/v1", syscall.ECONNREFUSED, []string{"nothing listens at 127.0.0.1 port 80", "No port was written, and 80 is what http stands for", "8000 (vLLM)", "30000 (SGLang)", "8080 (llama.cpp, or a gateway)", "11434 (Ollama)", "http://127.0.0.1:8000"}},
+		{"refused without a port, TLS", "https://[::1]", syscall.ECONNREFUSED, []string{"443 is what https stands for", "https://[::1]:8000"}},
 		{"dropped", "http://10.0.0.7:8000/v1", os.ErrDeadlineExceeded, []string{"no answer from 10.0.0.7 port 8000", "firewall"}},
 		{"no route", "http://10.0.0.7:8000/v1", syscall.EHOSTUNREACH, []string{"no route to it", "network"}},
 		{"other", "http://10.0.0.7:8000/v1", errors.New("hm"), []string{"no connection"}},

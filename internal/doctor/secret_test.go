@@ -181,10 +181,10 @@ func TestNoSecretIsShown(t *testing.T) {
 				}
 				findings := Run(t.Context(), cfg, nil)
 				var text, coloured, program bytes.Buffer
-				if err := Text(&text, findings, false); err != nil {
+				if err := Text(&text, findings, 0, false); err != nil {
 					t.Fatal(err)
 				}
-				if err := Text(&coloured, findings, true); err != nil {
+				if err := Text(&coloured, findings, 999, true); err != nil {
 					t.Fatal(err)
 				}
 				if err := JSON(&program, findings); err != nil {

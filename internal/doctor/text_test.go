@@ -17,8 +17,12 @@ var some = []Finding{
 }
 
 func TestText(t *testing.T) {
+	list := append(slices.Clone(some),
+		Finding{Check: "stream", Level: Grey, Title: "not checked because broken", Cause: "compression"},
+		Finding{Check: "usage", Level: Grey, Title: "not checked because broken", Cause: "compression"},
+		Finding{Check: "record", Level: Grey, Title: "not checked because there is no gateway at the address that was given, whatever it is", Cause: "gateway"})
 	var out bytes.Buffer
-	if err := Text(&out, some, false); err != nil {
+	if err := Text(&out, list, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `ok    tcp          port 8000 accepts connections
@@ -28,12 +32,16 @@ warn  usage        only on request
 FAIL  compression  broken
                    Next: do that
 --    gpu          not looked for because it is elsewhere
+--    2 checks not made because broken: stream, usage
+--    1 check not made because there is no gateway at the address that was
+      given, whatever it is: record
+1 ok, 1 warn, 1 FAIL, 4 not known
 `
 	if out.String() != want {
 		t.Errorf("the text is\n%swant\n%s", out.String(), want)
 	}
 	var coloured bytes.Buffer
-	if err := Text(&coloured, some, true); err != nil {
+	if err := Text(&coloured, list, 0, true); err != nil {
 		t.Fatal(err)
 	}
 	plain := coloured.String()
@@ -43,8 +51,57 @@ FAIL  compression  broken
 	if plain = strings.ReplaceAll(plain, "\x1b[0m", ""); plain != want {
 		t.Errorf("without its colours the text is\n%s", plain)
 	}
-	if strings.Count(coloured.String(), "\x1b[") != 2*len(some) {
+	if strings.Count(coloured.String(), "\x1b[") != 2*(len(some)+2) {
 		t.Error("not every mark has a colour")
+	}
+}
+
+// TestTextWraps: no line is wider than the page, but for words that are, and no
+// word is lost.
+func TestTextWraps(t *testing.T) {
+	long := strings.Repeat("some words and http://127.0.0.1:8000/v1/chat/completions ", 6)
+	list := []Finding{{Check: "path", Level: Red, Title: long, Detail: long, Next: long}, {Check: "stream", Level: Grey, Title: "not checked because " + long, Cause: "path"}}
+	for width, most := range map[int]int{0: 80, -1: 80, 80: 80, 120: 120, 200: 200, 3: 61} {
+		var out bytes.Buffer
+		if err := Text(&out, list, width, false); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len(strings.TrimRight(line, "\n")); n > most {
+				t.Errorf("width %d: a line of %d: %s", width, n, line)
+			}
+		}
+		if n := strings.Count(out.String(), "/v1/chat/completions"); n != 24 {
+			t.Errorf("width %d: %d addresses, want 24", width, n)
+		}
+	}
+}
+
+// TestPage: findings come out at once, but for checks that were not made.
+func TestPage(t *testing.T) {
+	var out bytes.Buffer
+	p := NewPage(&out, 0, false)
+	if err := p.Add(some[0]); err != nil || !strings.Contains(out.String(), "port 8000") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	before := out.String()
+	if err := p.Add(Finding{Check: "x", Level: Grey, Title: "not checked because y", Cause: "y"}); err != nil || out.String() != before {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestUnmade: after a fault at the root the checks that need it are one line.
+func TestUnmade(t *testing.T) {
+	findings := run(t, of("http://127.0.0.1:1/v1"))
+	var out bytes.Buffer
+	if err := Text(&out, findings, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "127.0.0.1 port 1"); n != 2 {
+		t.Errorf("the fault is told %d times:\n%s", n, out.String())
+	}
+	if f := find(t, findings, "stream"); f.Cause != "tcp" || f.Level != Grey {
+		t.Errorf("%+v", f)
 	}
 }
 
@@ -74,7 +131,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriteFails(t *testing.T) {
-	if err := Text(broken{}, some, false); err == nil {
+	if err := Text(broken{}, some, 0, false); err == nil {
 		t.Error("Text passes over an error")
 	}
 	if err := JSON(broken{}, some); err == nil {
