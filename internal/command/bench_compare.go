@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirgate/weir/internal/bench"
@@ -93,7 +94,7 @@ func (c *comparer) flush() {
 		}
 	} else {
 		if c.dropped > 0 {
-			result.Note += fmt.Sprintf("; %d calls before these were not looked up", c.dropped)
+			result.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d calls before these were not looked up", result.Note, c.dropped), "; ")
 		}
 		if c.loads == nil {
 			c.loads = map[string]*bench.Compared{}

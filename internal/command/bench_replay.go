@@ -71,7 +71,6 @@ func (b *benchmark) ledgerTrace(ctx context.Context, duration time.Duration) ([]
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("--replay-ledger %s has no calls since %s; choose another --since", b.replayLedger, from.Format(time.RFC3339))
 	}
-	slices.Reverse(rows)
 	slices.SortStableFunc(rows, func(a, b workload.Row) int { return cmp.Compare(a.At, b.At) })
 	first := rows[0].At
 	for i := range rows {
