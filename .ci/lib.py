@@ -2,6 +2,7 @@
 
 Everything listens on loopback and waits no longer than it says. Only the standard library is used.
 """
+import datetime
 import http.client
 import json
 import os
@@ -99,15 +100,26 @@ def listening(port):
         return False
 
 
+def get(port, path, headers=None, seconds=10):
+    """Status and body of a GET."""
+    c = http.client.HTTPConnection(HOST, port, timeout=seconds)
+    try:
+        c.request("GET", path, headers=headers or {})
+        answer = c.getresponse()
+        return answer.status, answer.read()
+    finally:
+        c.close()
+
+
 class Gateway(Process):
     """The built binary with one site for each upstream.
 
     sites maps a name to (upstream port, lines of the site before reverse_proxy): "weir" for a measured site, "" for
     bare Caddy beside it. After the start, ports maps the names to the sites' own ports. options are lines of the
-    global block, such as those of a block "weir".
+    global block, such as those of a block "weir". environment is added to that of the process.
     """
 
-    def __init__(self, binary, sites, directory, options=()):
+    def __init__(self, binary, sites, directory, options=(), environment=None):
         self.admin = free_port()
         self.ports = {name: free_port() for name in sites}
         lines = ["{", "\tadmin %s:%d" % (HOST, self.admin), "\tauto_https off", "\tpersist_config off",
@@ -119,7 +131,8 @@ class Gateway(Process):
         with open(config, "w") as f:
             f.write("\n".join(lines) + "\n")
         super().__init__("gateway", [binary, "run", "--config", config, "--adapter", "caddyfile"], directory,
-                         {"XDG_DATA_HOME": directory, "XDG_CONFIG_HOME": directory, "HOME": directory})
+                         {"XDG_DATA_HOME": directory, "XDG_CONFIG_HOME": directory, "HOME": directory,
+                          **(environment or {})})
 
     def __enter__(self):
         try:
@@ -129,19 +142,17 @@ class Gateway(Process):
             raise
         return self
 
+    def get(self, path):
+        """The body of an answer of the admin endpoint."""
+        status, body = get(self.admin, path)
+        if status != 200:
+            raise RuntimeError("admin endpoint answered %d: %s" % (status, body[:200]))
+        return body
+
     def calls(self, **query):
         """The records that the admin endpoint has, newest first."""
-        c = http.client.HTTPConnection(HOST, self.admin, timeout=10)
-        try:
-            c.request("GET", "/weir/calls?" + "&".join("%s=%s" % kv for kv in query.items()))
-            answer = c.getresponse()
-            body = answer.read()
-            if answer.status != 200:
-                raise RuntimeError("admin endpoint answered %d: %s" % (answer.status, body[:200]))
-            found = json.loads(body)
-            return found["calls"] if isinstance(found, dict) else found
-        finally:
-            c.close()
+        found = json.loads(self.get("/weir/calls?" + "&".join("%s=%s" % kv for kv in query.items())))
+        return found["calls"] if isinstance(found, dict) else found
 
     def record(self, run, seconds=10):
         """The record of the only call of a run, and what is wrong with getting it."""
@@ -209,6 +220,19 @@ def near(name, got, want, slack):
     if got is None or want is None or abs(got - want) > slack:
         return "%s=%r want %r" % (name, got, want)
     return None
+
+
+def seconds(text):
+    """The seconds since 1970 of a time as records have it (RFC 3339, up to nanoseconds)."""
+    day, rest = text.split("T")
+    clock, fraction = rest.rstrip("Z"), "0"
+    for sign in "+-":
+        if sign in clock:
+            raise ValueError("not in UTC: " + text)
+    if "." in clock:
+        clock, fraction = clock.split(".")
+    whole = datetime.datetime.fromisoformat(day + "T" + clock + "+00:00").timestamp()
+    return whole + int(fraction) / 10 ** len(fraction)
 
 
 def same(name, got, want):

@@ -7,7 +7,8 @@ Shapes: every streamed API that the server speaks, directly and through the gate
 speeds; the record equals the stream's own usage and timings. Queue: six streams on two slots. Stale connections: 400
 streamed calls one after the other against a server that closes a kept connection after every second one, through the
 gateway and, to compare, through bare Caddy beside it. Reconciling: 500 calls of several keys against the server's own
-counters; see reconcile.py. --plain leaves the records and the reconciling out.
+counters; see reconcile.py. Loads: `weir bench` through the gateway, side by side with its records; see loads.py. --plain
+leaves the records, the reconciling and the loads out.
 """
 import concurrent.futures
 import contextlib
@@ -18,6 +19,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lib  # noqa: E402
+import loads  # noqa: E402
 import reconcile  # noqa: E402
 from told import Told  # noqa: E402
 
@@ -151,7 +153,7 @@ def queue(checks, gateway, plain):
 
     with concurrent.futures.ThreadPoolExecutor(CONCURRENT) as pool:
         answers = list(pool.map(call, range(CONCURRENT)))
-    delays, waits, decodes = [], [], []
+    delays, waits, decodes, records = [], [], [], []
     for n, answer in enumerate(answers):
         name = "stream %d of %d on %d slots" % (n + 1, CONCURRENT, SLOTS)
         ended = answer.body.rstrip().endswith(b"data: [DONE]")
@@ -162,6 +164,7 @@ def queue(checks, gateway, plain):
         checks.add(name + ", record", missing or record_problems(record, answer, told, True))
         row("queued stream %d" % (n + 1), record, told)
         delays.append(apart(record, told))
+        records.append(record)
         waits.append((record.get("phases") or {}).get("queue_engine_ms") or 0)
         decodes.append((record.get("engine") or {}).get("decode_ms") or 0)
     if not plain:
@@ -169,6 +172,7 @@ def queue(checks, gateway, plain):
         waits.sort()
         checks.add("queue in the engine", ["longest wait %.0f ms is shorter than a decode of %.0f ms" % (waits[-1], min(decodes))]
                    if waits and waits[-1] < min(decodes) else [] if waits else ["no records"])
+        loads.slots(checks, records, SLOTS)
     return delays
 
 
@@ -204,9 +208,9 @@ def stale(checks, gateway, plain):
     ])
 
 
-def llama(binary, model, directory, name, *flags):
+def llama(binary, model, directory, name, *flags, before=()):
     port = lib.free_port()
-    process = lib.Process(name, [binary, "-m", model, "--host", lib.HOST, "--port", str(port), "-c", "4096", *flags],
+    process = lib.Process(name, [*before, binary, "-m", model, "--host", lib.HOST, "--port", str(port), "-c", "4096", *flags],
                           directory, {"HOME": directory, "OMP_WAIT_POLICY": "passive"})  # spin not on cores that others need
     process.port = port
     return process
@@ -236,14 +240,19 @@ def main():
         directory = stack.enter_context(lib.temporary_directory())
         engine = stack.enter_context(llama(server, model, directory, "llama", "-np", str(SLOTS), "--metrics"))
         embedder = stack.enter_context(llama(server, model, directory, "embedder", "--embeddings", "--pooling", "mean"))
-        for process in (engine, embedder):
+        # One thread, and the lower priority: on two cores the engine's own work would else keep both sides of the
+        # comparison from their clocks.
+        alone = stack.enter_context(llama(server, model, directory, "alone", "-np", "2", "-t", "1", "-tb", "1", before=("nice", "-n", "15")))
+        for process in (engine, embedder, alone):
             process.wait_for(lambda: healthy(process.port), 120)
         gateway = stack.enter_context(lib.Gateway(binary, {
-            "engine": (engine.port, directive), "embedder": (embedder.port, directive), "bare": (engine.port, "")}, directory))
+            "engine": (engine.port, directive), "embedder": (embedder.port, directive), "alone": (alone.port, directive),
+            "bare": (engine.port, "")}, directory))
         delays = shapes(checks, gateway, plain, {"engine": engine.port, "embedder": embedder.port})
         delays += queue(checks, gateway, plain)
         stale(checks, gateway, plain)
         if not plain:
+            loads.bench(checks, binary, gateway, directory)
             reconcile.check(checks, binary, engine.port)
     delays = [d for d in delays if d is not None]
     if delays:
