@@ -65,6 +65,17 @@ func background(f func(context.Context)) (stop func()) {
 	}
 }
 
+// tell logs that something fails, and when it works again (a nil error).
+func tell(log *zap.Logger, fails, works string) func(error) {
+	return func(err error) {
+		if err != nil {
+			log.Warn(fails, zap.Error(err))
+			return
+		}
+		log.Info(works)
+	}
+}
+
 // lookOn sets up what the configuration wants to look on. A GPU that is not there
 // or a collector that is down is told of, and is no error.
 func (a *App) lookOn() (*gateway.Beside, error) {
@@ -100,13 +111,7 @@ func (a *App) exportMetrics() (*telemetry.MetricsExport, error) {
 	return watch(a, keyFor("otlp metrics", a.OTLP), func() (*telemetry.MetricsExport, func() error, error) {
 		log := a.log.Named("otlp")
 		o := a.OTLP.options()
-		o.Report = func(err error) {
-			if err != nil {
-				log.Warn("metrics cannot be exported; they can still be scraped", zap.Error(err))
-				return
-			}
-			log.Info("metrics are exported")
-		}
+		o.Report = tell(log, "metrics cannot be exported; they can still be scraped", "metrics are exported")
 		e, err := telemetry.NewMetricsExport(a.shared.metrics, o, 0)
 		if err != nil {
 			return nil, nil, fmt.Errorf("otlp metrics: %w", err)
@@ -120,13 +125,7 @@ func (a *App) watchEngine(c *EngineConfig) (*engine.Sampler, error) {
 		log := a.log.Named("engine")
 		s, err := engine.NewSampler(engine.Options{
 			Address: c.URL, Kind: engine.Kind(c.Kind), Every: time.Duration(c.Every), MaxSeqs: c.MaxSeqs, KVTokens: c.KVTokens,
-			Report: func(err error) {
-				if err != nil {
-					log.Warn("an engine's metrics cannot be read; records go without its gauges until they can", zap.Error(err))
-					return
-				}
-				log.Info("an engine's metrics are read again")
-			},
+			Report: tell(log, "an engine's metrics cannot be read; records go without its gauges until they can", "an engine's metrics are read again"),
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("engine %s: %w", c.Kind, err)
@@ -172,13 +171,7 @@ func (a *App) export() (*telemetry.Tracer, error) {
 	return watch(a, keyFor("otlp", a.OTLP), func() (*telemetry.Tracer, func() error, error) {
 		log := a.log.Named("otlp")
 		o := a.OTLP.options()
-		o.Report = func(err error) {
-			if err != nil {
-				log.Warn("spans cannot be exported; they are dropped, and counted, until they can", zap.Error(err))
-				return
-			}
-			log.Info("spans are exported")
-		}
+		o.Report = tell(log, "spans cannot be exported; they are dropped, and counted, until they can", "spans are exported")
 		t, err := telemetry.NewTracer(o)
 		if err != nil {
 			return nil, nil, fmt.Errorf("otlp: %w", err)
@@ -217,13 +210,7 @@ func (a *App) receive() (*otlpin.Joiner, error) {
 		log := a.log.Named("otlp_receiver")
 		joiner := otlpin.NewJoiner(time.Duration(c.Window))
 		forward, header := c.forward()
-		receiver := otlpin.New(otlpin.Options{Joiner: joiner, Forward: forward, ForwardHeader: header, Listen: listen, Report: func(err error) {
-			if err != nil {
-				log.Warn("the collector does not take what engines send; it is kept for a while, then dropped and counted", zap.Error(err))
-				return
-			}
-			log.Info("the collector takes what engines send")
-		}})
+		receiver := otlpin.New(otlpin.Options{Joiner: joiner, Forward: forward, ForwardHeader: header, Listen: listen, Report: tell(log, "the collector does not take what engines send; it is kept for a while, then dropped and counted", "the collector takes what engines send")})
 		if err := receiver.Start(c.HTTP, c.GRPC); err != nil {
 			joiner.Close()
 			return nil, nil, fmt.Errorf("otlp_receiver: %w", err)

@@ -97,16 +97,5 @@ func (p *phase) leave() {
 
 // waitFor returns at due, or at once when that has passed; false when ctx is done.
 func (p *phase) waitFor(ctx context.Context, due time.Duration) bool {
-	left := due - p.cfg.now().Sub(p.begin)
-	if left <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return wait(ctx, due-p.cfg.now().Sub(p.begin))
 }

@@ -32,11 +32,11 @@ const (
 // library may lack, and the text lies in the library's memory. See explain.
 var driver struct {
 	sync.Mutex
-	// library is opened once and stays, so that addresses which the linker has
+	// opened is the library: once open it stays, so that addresses which the linker has
 	// put into this program stay good when NVML is shut down and started again.
-	library *dl.DynamicLibrary
-	nvml    nvml.Interface
-	lacks   asks // of the questions, those that the library has no function for
+	opened *dl.DynamicLibrary
+	nvml   nvml.Interface
+	lacks  asks // of the questions, those that the library has no function for
 }
 
 // nvmlSource implements Source.
@@ -66,7 +66,7 @@ func OpenNVML() (Source, error) {
 func loadDriver() error {
 	driver.Lock()
 	defer driver.Unlock()
-	if driver.library != nil {
+	if driver.opened != nil {
 		return nil
 	}
 	library := dl.New("libnvidia-ml.so.1", dl.RTLD_LAZY|dl.RTLD_GLOBAL)
@@ -96,7 +96,7 @@ func loadDriver() error {
 			}
 		}
 	}
-	driver.library = library
+	driver.opened = library
 	driver.nvml = nvml.New()
 	return nil
 }

@@ -18,14 +18,8 @@ func (l *Ledger) Amend(a *call.Amendment) {
 	}
 	w := l.spill.waiters.Get().(*waiter)
 	defer l.spill.waiters.Put(w)
-	var fits bool
-	w.entry, fits = sealEntry(appendAmendment(beginEntry(w.entry[:0], kindAmend), a), 0)
-	if !fits {
-		l.spill.lost()
-		return
-	}
-	// What did not get in is counted where it was turned away.
-	_ = l.spill.append(w, kindAmend)
+	w.entry = appendAmendment(beginEntry(w.entry[:0], kindAmend), a)
+	l.keep(w, kindAmend)
 }
 
 // appendAmendment appends the fields of an amendment. What is unknown is left

@@ -191,14 +191,19 @@ func (l *Ledger) End(rec *call.Record) {
 	}
 	w := l.spill.waiters.Get().(*waiter)
 	defer l.spill.waiters.Put(w)
+	w.entry = appendRow(beginEntry(w.entry[:0], kindEnd), rec, l.now)
+	l.keep(w, kindEnd)
+}
+
+// keep hands over the entry that w holds. What cannot be kept is counted.
+func (l *Ledger) keep(w *waiter, kind byte) {
 	var fits bool
-	w.entry, fits = sealEntry(appendRow(beginEntry(w.entry[:0], kindEnd), rec, l.now), 0)
-	if !fits {
+	if w.entry, fits = sealEntry(w.entry, 0); !fits {
 		l.spill.lost()
 		return
 	}
 	// What did not get in is counted where it was turned away.
-	_ = l.spill.append(w, kindEnd)
+	_ = l.spill.append(w, kind)
 }
 
 // Flush waits until all that was recorded before is in the database.
