@@ -177,16 +177,20 @@ func TestTraces(t *testing.T) {
 			if rec.Phases.Sum() != phasesEnd(t, rec) {
 				t.Errorf("phases add up to %v", rec.Phases.Sum())
 			}
-			status, body := r.get("/weir/traces")
 			var state struct {
 				Export struct {
 					Exported int64 `json:"spans_exported"`
 				}
 				Receiver struct{ Join struct{ Joined int64 } }
 			}
-			if err := json.Unmarshal(body, &state); err != nil || status != http.StatusOK || state.Export.Exported == 0 || state.Receiver.Join.Joined == 0 {
-				t.Errorf("/weir/traces answers %d: %s", status, body)
-			}
+			var body []byte
+			// The collector has the spans a moment before their export is counted.
+			until(t, "spans that are exported and joined on /weir/traces", func() bool {
+				var status int
+				status, body = r.get("/weir/traces")
+				err := json.Unmarshal(body, &state)
+				return err == nil && status == http.StatusOK && state.Export.Exported > 0 && state.Receiver.Join.Joined > 0
+			})
 			if strings.Contains(string(body), "secret-token") {
 				t.Error("/weir/traces shows a header's value")
 			}

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/weirgate/weir/internal/call"
-	"github.com/weirgate/weir/internal/engine"
 	"github.com/weirgate/weir/internal/gateway"
 	"github.com/weirgate/weir/internal/gpu"
 	"github.com/weirgate/weir/internal/telemetry"
@@ -28,23 +27,14 @@ func (s *shared) engines() []telemetry.EngineState {
 		at := e.Gauges.State()
 		state := telemetry.EngineState{Engine: at.Address, Kind: string(at.Kind), Up: at.Working}
 		if g := at.Latest; g != nil {
-			state.Running, state.Waiting, state.MaxSeqs, state.KVTokens = count(g.Running), count(g.Waiting), count(g.MaxSeqs), count(g.KVTokens)
-			state.Preemptions, state.PrefixQueries, state.PrefixHits = count(g.Preemptions), count(g.PrefixQueries), count(g.PrefixHits)
-			state.Prompt, state.Generated = count(g.Prompt), count(g.Generated)
-			if use, known := g.KVUse.Get(); known {
-				state.KVUse = call.Figure(use)
-			}
+			state.Running, state.Waiting, state.MaxSeqs, state.KVTokens = g.Running.Count(), g.Waiting.Count(), g.MaxSeqs.Count(), g.KVTokens.Count()
+			state.Preemptions, state.PrefixQueries, state.PrefixHits = g.Preemptions.Count(), g.PrefixQueries.Count(), g.PrefixHits.Count()
+			state.Prompt, state.Generated = g.Prompt.Count(), g.Generated.Count()
+			state.KVUse = g.KVUse.Number()
 		}
 		states = append(states, state)
 	}
 	return states
-}
-
-func count(f engine.Figure) call.Count {
-	if n, known := f.Get(); known {
-		return call.Known(n)
-	}
-	return call.Count{}
 }
 
 // gpus asks the sampler of GPUs for what their metrics show.

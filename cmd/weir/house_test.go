@@ -37,7 +37,7 @@ var house = map[string]struct {
 	"internal/ledger":   {"keeps usage per key, durably", []string{"internal/call"}, []string{"github.com/ncruces/go-sqlite3"}},
 	"internal/spend":    {"prices usage and keeps budgets", []string{"internal/call", "internal/keys", "internal/ledger", "internal/quantity", "internal/watch"}, nil},
 	"internal/rtt":      {"asks the kernel for the round trip of a connection", nil, []string{"golang.org/x/sys"}},
-	"internal/engine":   {"reads engines' /metrics", nil, []string{"github.com/prometheus/common", "github.com/prometheus/client_model"}},
+	"internal/engine":   {"reads engines' /metrics", []string{"internal/call"}, []string{"github.com/prometheus/common", "github.com/prometheus/client_model"}},
 	"internal/gpu": {"samples GPUs", []string{"internal/call"},
 		[]string{"github.com/NVIDIA/go-nvml", "github.com/prometheus/common", "github.com/prometheus/client_model"}},
 	"internal/otlpin": {"takes engines' spans and joins them to calls", []string{"internal/call"},

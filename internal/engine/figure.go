@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // Figure is a whole number that an engine may or may not show. The zero value is
@@ -18,6 +20,14 @@ type Figure struct {
 	// Within is how far the true number may be from N, because the engine
 	// rounds what it prints; 0 is exact. See Counters.
 	Within int64
+}
+
+// Count is the figure as records have it; what may be rounded counts as it is.
+func (f Figure) Count() call.Count {
+	if !f.Known {
+		return call.Count{}
+	}
+	return call.Known(f.N)
 }
 
 // IsZero reports an unknown Figure, so that omitzero leaves it out.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // Share is a part of a whole, 0–1, that an engine may or may not show. The zero
@@ -16,6 +18,14 @@ type Share struct {
 
 // Get returns the share and whether it is known.
 func (s Share) Get() (float64, bool) { return s.X, s.Known }
+
+// Number is the share as records have it.
+func (s Share) Number() call.Number {
+	if !s.Known {
+		return call.Number{}
+	}
+	return call.Figure(s.X)
+}
 
 // IsZero reports an unknown Share, so that omitzero leaves it out.
 func (s Share) IsZero() bool { return !s.Known }

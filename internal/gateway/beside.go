@@ -129,21 +129,11 @@ func loadAt(gauges *engine.Sampler, t time.Time) call.EngineLoad {
 	if !ok {
 		return call.EngineLoad{}
 	}
-	load := call.EngineLoad{Running: countOf(g.Running), Waiting: countOf(g.Waiting)}
-	if use, known := g.KVUse.Get(); known {
-		load.KVUse = call.Figure(use)
-	}
+	load := call.EngineLoad{Running: g.Running.Count(), Waiting: g.Waiting.Count(), KVUse: g.KVUse.Number()}
 	if !load.IsZero() {
 		load.Age = call.Lasting(t.Sub(g.Time))
 	}
 	return load
-}
-
-func countOf(f engine.Figure) call.Count {
-	if n, known := f.Get(); known {
-		return call.Known(n)
-	}
-	return call.Count{}
 }
 
 func windowOf(gpus *gpu.Sampler, from, to time.Time) call.GPUWindow {
