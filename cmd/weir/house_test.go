@@ -48,6 +48,7 @@ var house = map[string]struct {
 		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel",
 			"go.opentelemetry.io/contrib/bridges/prometheus"}},
 	"internal/slofile": {"keeps the counts of objectives on disk", []string{"slo"}, nil},
+	"internal/alert":   {"tells people, once and reliably", []string{"slo", "internal/call"}, nil},
 	"internal/gateway": {"walks one call through the rooms, and runs what runs in the background",
 		[]string{"sse", "internal/call", "internal/dialect", "internal/inflate", "internal/meter", "internal/keys", "internal/telemetry",
 			"internal/limit", "internal/queue", "internal/estimate", "internal/ledger", "internal/spend",
