@@ -90,19 +90,22 @@ func (f *faults) watch() (stop func()) {
 	f.busy++
 	step := f.busy
 	f.mu.Unlock()
-	t := time.AfterFunc(hungAfter, func() {
-		err := fmt.Errorf("the disk has not answered for %v; look whether it hangs", hungAfter)
-		f.mu.Lock()
-		tell := f.busy == step && f.set(err)
-		f.mu.Unlock()
-		if tell {
-			f.tell(notKept, err)
-		}
-	})
+	t := time.AfterFunc(hungAfter, func() { f.hung(step) })
 	return func() {
 		t.Stop()
 		f.mu.Lock()
-		f.busy++ // so that a timer that has just fired says nothing
+		f.busy++ // a timer that has just fired says nothing
 		f.mu.Unlock()
+	}
+}
+
+// hung notes that a step takes too long, unless it is over.
+func (f *faults) hung(step uint64) {
+	err := fmt.Errorf("the disk has not answered for %v; look whether it hangs", hungAfter)
+	f.mu.Lock()
+	tell := f.busy == step && f.set(err)
+	f.mu.Unlock()
+	if tell {
+		f.tell(notKept, err)
 	}
 }

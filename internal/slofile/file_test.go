@@ -26,7 +26,9 @@ type rig struct {
 func start(t *testing.T, dir string, o Options) *rig {
 	t.Helper()
 	r := &rig{state: newTally(), told: new(told), dir: dir, ended: make(chan struct{})}
-	o.Report, o.Fresh = r.told.report, func() State { return newTally() }
+	if o.Report = r.told.report; o.Fresh == nil {
+		o.Fresh = func() State { return newTally() }
+	}
 	var err error
 	if r.File, err = Open(dir, r.state, o); err != nil {
 		t.Fatal(err)
