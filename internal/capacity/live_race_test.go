@@ -1,0 +1,6 @@
+//go:build race
+
+package capacity
+
+// raceDetector tells that all takes ten times as long.
+const raceDetector = true
