@@ -58,6 +58,7 @@ var house = map[string]struct {
 	"internal/sim":        {"imitates an engine with continuous batching, deterministically from a seed", []string{"sse"}, nil},
 	"internal/stats":      {"describes samples and says how sure that is", nil, nil},
 	"internal/endpoint":   {"speaks to an inference endpoint as a client does", []string{"sse", "internal/call", "internal/dialect", "internal/meter"}, nil},
+	"internal/probe":      {"makes a synthetic call of fixed shape again and again", []string{"internal/call", "internal/endpoint"}, nil},
 	"internal/workload":   {"plans what a load test sends, and when", nil, nil},
 	"internal/saturation": {"finds the load at which a service stops keeping up", nil, nil},
 	"internal/bench": {"loads an endpoint and measures it from the client's side",

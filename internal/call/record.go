@@ -34,6 +34,9 @@ type Identity struct {
 	// Bench marks a load test by its key: such a call counts for its key, and
 	// not for objectives.
 	Bench bool `json:"bench,omitempty"`
+	// Probe marks a call that the gateway made itself, to see whether it can be
+	// made: it counts for nobody, neither in bills nor for objectives.
+	Probe bool `json:"probe,omitempty"`
 	// ClientRetries is how often the client says it has sent this call before
 	// (header X-Stainless-Retry-Count).
 	ClientRetries int    `json:"client_retries,omitempty"`
