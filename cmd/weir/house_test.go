@@ -46,7 +46,7 @@ var house = map[string]struct {
 	"internal/diagnose": {"names the layer at fault, with evidence; pure functions", []string{"internal/call"}, nil},
 	"internal/telemetry": {"exports records as spans and metrics; all names in names.go", []string{"slo", "internal/call"},
 		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel",
-			"go.opentelemetry.io/contrib/bridges/prometheus"}},
+			"go.opentelemetry.io/contrib/bridges/prometheus", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
 	"internal/slofile":  {"keeps the counts of objectives on disk", []string{"slo"}, nil},
 	"internal/alert":    {"tells people, once and reliably", []string{"slo", "internal/call"}, nil},
 	"internal/capacity": {"says how much more fits; pure functions", []string{"internal/call", "internal/stats"}, nil},

@@ -5,7 +5,7 @@
 // counting. Observe takes a finished Record once; scrapes only read.
 //
 // Counts and histograms are kept here; figures of queues, engines, GPUs and
-// exports are read from their owners at each scrape (Live, Walls, Engines …).
+// exports are read from their owners at each scrape (Live, Walls, Engines, SLO …).
 // Histograms show the traces of calls whose spans were exported as exemplars. A
 // Tracer exports spans, and a MetricsExport the same metrics over OTLP: neither
 // ever makes a call wait for a collector.

@@ -23,6 +23,7 @@ type Metrics struct {
 	gpus    source[[]GPUState]
 	spans   source[TracerState]
 	joins   source[JoinState]
+	slo     source[SLOState]
 
 	models, classes, dialects *learnt
 
@@ -40,6 +41,9 @@ type Metrics struct {
 	limited, retries                     *counter
 	attempts, replays, bytesIn, bytesOut *counter
 	addedDelay, clientRTT, upstreamRTT   *histogram
+
+	objectives objectiveLabels
+	probes     probes
 }
 
 // LiveState is what holds at this moment. The zero value is an idle gateway.
@@ -76,6 +80,7 @@ func New() *Metrics {
 	m.limited, m.retries = single(upstreamLimited), single(clientRetries)
 	m.bytesIn, m.bytesOut = single(bytesIn), single(bytesOut)
 	alone := func(row int) *histogram { return m.families[row].histogram(new(atomic.Pointer[histogram])) }
+	m.objectives, m.probes = newObjectiveLabels(), newProbes()
 	m.addedDelay, m.clientRTT, m.upstreamRTT = alone(addedDelay), alone(clientRTT), alone(upstreamRTT)
 	return m
 }
@@ -162,6 +167,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if joins, set := c.joins.get(); set {
 		s.joins(joins)
+	}
+	if state, set := c.slo.get(); set {
+		s.slo(&state)
 	}
 	if live, set := c.live.get(); set {
 		s.figure(callsInFlight, float64(live.InFlight))

@@ -59,12 +59,15 @@ func TestNilIsSafe(t *testing.T) {
 	none.Unmeasured(UnknownPath)
 	none.AddedDelay(time.Second)
 	none.Live(func() LiveState { return LiveState{} })
+	none.SLO(objectives)
+	none.ObserveProbe("canary", streamed())
 	if err := none.Register(prometheus.NewRegistry()); err != nil {
 		t.Error(err)
 	}
 	m := New()
 	observe(m, nil)
 	observe(m, &call.Record{})
+	m.ObserveProbe("canary", nil)
 	if err := m.Register(nil); err != nil {
 		t.Error(err)
 	}

@@ -88,6 +88,24 @@ const (
 	spansOverflow
 	spansForwarded
 	spansForwardDropped
+
+	sloCalls
+	sloTarget
+	sloThreshold
+	sloBudget
+	sloPeriodCalls
+	sloBurn
+	sloState
+	sloAwaiting
+	sloOldest
+	sloSince
+	alertsActive
+	alertsSent
+
+	probeCalls
+	probeTTFT
+	probeTPOT
+	probeE2E
 	numMetrics
 )
 
@@ -95,6 +113,7 @@ var (
 	perModel  = []Label{labelModel, labelClass}
 	perEngine = []Label{labelEngine}
 	perGPU    = []Label{labelGPU, labelHost}
+	perProbe  = []Label{labelProbe}
 )
 
 // table holds every metric of Weir.
@@ -442,5 +461,71 @@ var table = [numMetrics]Metric{
 	spansForwardDropped: {
 		Name: "weir_engine_spans_forward_dropped_total", Type: Counter,
 		Help: "Spans from engines that were to be passed on and were dropped. Absent when none are passed on.",
+	},
+
+	sloCalls: {
+		Name: "weir_slo_calls_total", Type: Counter, Labels: []Label{labelSLOClass, labelCountedModel, labelObjective, labelVerdict},
+		Help: "Calls that an objective counts, by their verdict; those of minutes outside the class's envelope are outside, whatever they were. An error ratio is bad / (good + bad). Add up over models for a class.",
+	},
+	sloTarget: {
+		Name: "weir_slo_target_ratio", Type: Gauge, Labels: []Label{labelSLOClass, labelObjective},
+		Help: "Share of calls that the objective promises to be good.",
+	},
+	sloThreshold: {
+		Name: "weir_slo_threshold_seconds", Type: Gauge, Labels: []Label{labelSLOClass, labelObjective},
+		Help: "Time that a call may take to be good for the objective; absent of objectives that are not about a time.",
+	},
+	sloBudget: {
+		Name: "weir_slo_budget_consumed_ratio", Type: Gauge, Labels: []Label{labelSLOClass, labelSLOModel, labelObjective, labelBasis},
+		Help: "Share of the period's error budget that is used, 1 being all of it: bad / ((1 - target) * N), with N the calls so far or those forecast for the whole calendar period. Absent where there is no N.",
+	},
+	sloPeriodCalls: {
+		Name: "weir_slo_period_calls", Type: Gauge, Labels: []Label{labelSLOClass, labelSLOModel, labelObjective},
+		Help: "Calls of the budget's period so far that are known to be good or bad for the objective: the N of what is consumed.",
+	},
+	sloBurn: {
+		Name: "weir_slo_burn_rate", Type: Gauge, Labels: []Label{labelSLOClass, labelSLOModel, labelObjective, labelWindow},
+		Help: "Burn rate over the window: share of bad calls / (1 - target). 1 uses up the budget just by the end of its period. Absent without calls in the window.",
+	},
+	sloState: {
+		Name: "weir_slo_state", Type: Gauge, Labels: []Label{labelSLOClass, labelSLOModel, labelObjective, labelState},
+		Help: "1 for the state that the objective is in, 0 for the others, without the hysteresis that alerts have.",
+	},
+	sloAwaiting: {
+		Name: "weir_slo_awaiting", Type: Gauge, Labels: []Label{labelSLOClass},
+		Help: "Calls of the class that await their first token. Absent of classes without an objective about it.",
+	},
+	sloOldest: {
+		Name: "weir_slo_oldest_awaiting_seconds", Type: Gauge, Labels: []Label{labelSLOClass},
+		Help: "Age of the class's oldest call that awaits its first token; absent when none does.",
+	},
+	sloSince: {
+		Name: "weir_slo_data_since_timestamp_seconds", Type: Gauge,
+		Help: "Unix time at which the oldest count of objectives began: figures of longer windows cover no more.",
+	},
+	alertsActive: {
+		Name: "weir_alerts_active", Type: Gauge, Labels: []Label{labelSeverity},
+		Help: "Alerts that stand at this moment.",
+	},
+	alertsSent: {
+		Name: "weir_alert_notifications_total", Type: Counter, Labels: []Label{labelReceiver, labelResult},
+		Help: "Notifications of alerts, by what became of them.",
+	},
+
+	probeCalls: {
+		Name: "weir_probe_calls_total", Type: Counter, Labels: []Label{labelProbe, labelOutcome},
+		Help: "Synthetic calls that ended, by how they ended. They are in no other figure of calls.",
+	},
+	probeTTFT: {
+		Name: "weir_probe_ttft_seconds", Type: Histogram, Labels: perProbe, Edges: callEdges,
+		Help: "Time to first token of synthetic calls, as weir_ttft_seconds has it of others.",
+	},
+	probeTPOT: {
+		Name: "weir_probe_tpot_seconds", Type: Histogram, Labels: perProbe, Edges: tokenEdges,
+		Help: "Time per output token of synthetic calls that did not fail: from first to last model output, divided by the reported output tokens after the first.",
+	},
+	probeE2E: {
+		Name: "weir_probe_e2e_seconds", Type: Histogram, Labels: perProbe, Edges: callEdges,
+		Help: "End-to-end time of synthetic calls, as weir_e2e_seconds has it of others.",
 	},
 }

@@ -1,6 +1,10 @@
 package telemetry
 
-import "go.opentelemetry.io/otel/attribute"
+import (
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/weirgate/weir/slo"
+)
 
 // Other is the label value of everything beyond a label's cap, and of what is
 // not in a label's fixed set.
@@ -48,6 +52,18 @@ const (
 	EngineCap = 32
 	// GPUCap is the number of GPUs that are shown.
 	GPUCap = 128
+	// ObjectiveCap is the number of objectives' names, over all classes, with a
+	// label of their own.
+	ObjectiveCap = 256
+	// ObjectiveSeriesCap is the number of combinations of class, model and objective
+	// beyond which new ones have Other as model.
+	ObjectiveSeriesCap = 2048
+	// WindowCap is the number of windows whose burn rates are shown.
+	WindowCap = 16
+	// ReceiverCap is the number of receivers of alerts with a label of their own.
+	ReceiverCap = 16
+	// ProbeCap is the number of probes with a label of their own.
+	ProbeCap = 16
 )
 
 // The labels. Their order in Metric.Labels is the order of their values.
@@ -60,15 +76,20 @@ var (
 	labelStream  = Label{"stream", 2, "true when the answer came, or was asked for, as a stream"}
 	labelPhase   = Label{"phase", numPhases, "part of the call's time"}
 	labelSource  = Label{"source", len(phaseSources), "how the phase is known: measured, engine, inferred, unattributed"}
-	labelKind    = Label{"kind", numKinds, "input, output, cached, cache_write, reasoning"}
-	labelUsage   = Label{"source", len(usageSources), "where the figure comes from: reported, timings, counted, partial, none"}
-	labelWall    = Label{"by", WallCap, "what refused: scope and dimension of a limit, queue and its reason, key, model, budget, ledger, path"}
-	labelPool    = Label{"pool", PoolCap, "pool of upstreams, as the configuration names it"}
-	labelScope   = Label{"scope", 4, "whose calls share the limit: key, model, key_model, pool"}
-	labelDim     = Label{"dimension", 6, "what is limited, as the Caddyfile names it"}
-	labelSubject = Label{"subject", SubjectCap, "the key (alias or short id), model or pool that the limit holds for"}
-	labelFile    = Label{"file", 2, "keys or prices"}
-	labelReason  = Label{"reason", ReasonCap, "short code of the reason"}
+	// labelCountedModel and labelSLOModel are not learnt from calls but from what
+	// keeps the objectives, which has a bound of its own.
+	labelSLOClass     = Label{"class", slo.MaxClasses, "class of service, as configured"}
+	labelCountedModel = Label{"model", ModelCap, "model as the client asked for it"}
+	labelSLOModel     = Label{"model", ModelCap, "model as the client asked for it; empty for all models of the class together"}
+	labelKind         = Label{"kind", numKinds, "input, output, cached, cache_write, reasoning"}
+	labelUsage        = Label{"source", len(usageSources), "where the figure comes from: reported, timings, counted, partial, none"}
+	labelWall         = Label{"by", WallCap, "what refused: scope and dimension of a limit, queue and its reason, key, model, budget, ledger, path"}
+	labelPool         = Label{"pool", PoolCap, "pool of upstreams, as the configuration names it"}
+	labelScope        = Label{"scope", 4, "whose calls share the limit: key, model, key_model, pool"}
+	labelDim          = Label{"dimension", 6, "what is limited, as the Caddyfile names it"}
+	labelSubject      = Label{"subject", SubjectCap, "the key (alias or short id), model or pool that the limit holds for"}
+	labelFile         = Label{"file", 2, "keys or prices"}
+	labelReason       = Label{"reason", ReasonCap, "short code of the reason"}
 
 	labelError      = Label{"error_type", len(errorTypes) + 1, "outcome of a call that failed, empty when it did not"}
 	labelTokenType  = Label{"token_type", numTokenTypes, "input, output"}
@@ -76,6 +97,15 @@ var (
 	labelEngineKind = Label{"kind", len(engineKinds) + 1, "vllm, sglang, tgi, llamacpp; empty while it is not known"}
 	labelGPU        = Label{"gpu", GPUCap, "UUID of the GPU, its number where that is not known"}
 	labelHost       = Label{"host", GPUCap, "machine of the GPU as an exporter names it, empty for this one"}
+	labelObjective  = Label{"objective", ObjectiveCap, "name of the objective within its class"}
+	labelVerdict    = Label{"verdict", len(verdicts), "good, bad, unknown, outside"}
+	labelBasis      = Label{"basis", len(bases), "what N is: so_far, forecast"}
+	labelWindow     = Label{"window", WindowCap, "length of the window: 5m, 1h …"}
+	labelState      = Label{"state", len(slo.States), "ok, warning, ticket, freeze, exhausted, page"}
+	labelSeverity   = Label{"severity", severityCap, "how urgent the alerts are: page, ticket …"}
+	labelReceiver   = Label{"receiver", ReceiverCap, "who is told, as the configuration names it"}
+	labelResult     = Label{"result", resultCap, "what became of the notification: sent, failed, dropped …"}
+	labelProbe      = Label{"probe", ProbeCap, "name of the probe"}
 	labelThrottle   = Label{"reason", len(throttleReasons), "what holds clocks down: power_cap, hw_slowdown, sw_thermal …"}
 )
 

@@ -17,12 +17,17 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The bounds of what waits for a collector. A span takes about a kilobyte.
+// The bounds of what waits for a collector. A call with all its spans takes up to about
+// 7 KiB beside its texts, as does one with a single span, so that all takes up to 14 MiB.
 const (
-	// queueSpans is how many spans may wait; the rest is dropped, and counted.
+	// queueSpans is how many spans may wait, and queueCalls of how many calls; the rest is
+	// dropped, and counted.
 	queueSpans = 8192
-	// batchSpans and batchEvery are when a batch is sent.
-	batchSpans = 512
+	queueCalls = queueSpans / 4
+	// batchCalls and batchEvery are when a batch is sent. With 8 spans to a call one has
+	// about a thousand and 300 kB, so that its request costs a call little, and is far below
+	// the 4 MiB that collectors take.
+	batchCalls = 128
 	batchEvery = 2 * time.Second
 	// exportTimeout is how long one batch may take, retries included.
 	exportTimeout = 10 * time.Second
@@ -106,9 +111,11 @@ func NewTracer(o ExportOptions) (*Tracer, error) {
 	var client otlptrace.Client
 	switch protocol {
 	case ProtocolHTTP:
-		options := []otlptracehttp.Option{otlptracehttp.WithHeaders(o.Headers)}
-		if len(o.Headers) == 0 {
-			options = nil // those of the environment
+		// The environment may ask for JSON where the configuration does not, and JSON has no
+		// place for what is encoded already.
+		options := []otlptracehttp.Option{otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)}
+		if len(o.Headers) > 0 { // else those of the environment
+			options = append(options, otlptracehttp.WithHeaders(o.Headers))
 		}
 		if o.Endpoint != "" {
 			options = append(options, otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/traces"))
@@ -128,7 +135,7 @@ func NewTracer(o ExportOptions) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &outlet{exporter: otlptrace.NewUnstarted(client), report: o.Report, endpoint: o.Endpoint, protocol: protocol}
+	out := &outlet{client: client, exporter: otlptrace.NewUnstarted(client), report: o.Report, endpoint: o.Endpoint, protocol: protocol}
 	return newTracer(out, sampler, o)
 }
 
@@ -140,7 +147,7 @@ func newTracer(out *outlet, sampler sdktrace.Sampler, o ExportOptions) (*Tracer,
 	return &Tracer{
 		sampler: sampler, keep: o.Keep, out: out, resource: described,
 		scope: scopeOf(o.Version),
-		processor: sdktrace.NewBatchSpanProcessor(out, sdktrace.WithMaxQueueSize(2*queueSpans), sdktrace.WithMaxExportBatchSize(batchSpans),
+		processor: sdktrace.NewBatchSpanProcessor(out, sdktrace.WithMaxQueueSize(queueCalls), sdktrace.WithMaxExportBatchSize(batchCalls),
 			sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout)),
 	}, nil
 }
@@ -213,27 +220,34 @@ func firstEnv(def string, names ...string) string {
 	return def
 }
 
-// outlet is the exporter behind the batcher. It counts, since the batcher drops
-// in silence what its queue does not hold: room is asked for before spans are
-// made, and given back when they have left, so that the batcher's queue is never full.
+// outlet is the exporter behind the batcher, which hands over callSpans. It counts, since
+// the batcher drops in silence what its queue does not hold: room is asked for before spans
+// are made, and given back when they have left, so that the batcher's queue is never full.
 type outlet struct {
-	exporter           *otlptrace.Exporter
+	client             otlptrace.Client
+	exporter           *otlptrace.Exporter // begins and ends the client
 	endpoint, protocol string
 	report             func(error)
-	export             func(context.Context, []sdktrace.ReadOnlySpan) error // the exporter's, or a test's
+	export             func(context.Context, []sdktrace.ReadOnlySpan) error // a test's, which may keep what it gets
 
-	waiting, exported, failed, dropped atomic.Int64
-	abandoned                          atomic.Bool // nothing is sent any more
+	calls                              atomic.Int64 // that wait, and those that ask for room
+	waiting, exported, failed, dropped atomic.Int64 // spans
+	abandoned                          atomic.Bool  // nothing is sent any more
+
+	// Of ExportSpans alone, which the batcher calls once at a time.
+	spans []sdktrace.ReadOnlySpan
+	wire  spansWire
 
 	mu      sync.Mutex
 	started bool
 	err     error // of the last export
 }
 
-// room takes room for n spans; false when there is none, and they are counted
+// room takes room for a call with n spans; false when there is none, and they are counted
 // as dropped.
 func (o *outlet) room(n int) bool {
-	if o.waiting.Load()+int64(n) > queueSpans {
+	if o.calls.Add(1) > queueCalls || o.waiting.Load()+int64(n) > queueSpans {
+		o.calls.Add(-1)
 		o.dropped.Add(int64(n))
 		return false
 	}
@@ -241,8 +255,26 @@ func (o *outlet) room(n int) bool {
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	defer o.waiting.Add(-int64(len(spans)))
+func (o *outlet) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	spans := o.spans[:0]
+	for _, s := range batch {
+		c := s.(*callSpans) // Tracer.End hands over nothing else
+		for i := range c.spans {
+			spans = append(spans, &c.spans[i])
+		}
+	}
+	defer func() {
+		o.waiting.Add(-int64(len(spans)))
+		o.calls.Add(-int64(len(batch)))
+		if o.export != nil {
+			return
+		}
+		clear(spans)
+		o.spans = spans
+		for _, s := range batch {
+			s.(*callSpans).release()
+		}
+	}()
 	err := brief(o.send(ctx, spans))
 	if err != nil {
 		o.failed.Add(int64(len(spans)))
@@ -289,7 +321,7 @@ func (o *outlet) send(ctx context.Context, spans []sdktrace.ReadOnlySpan) error 
 		o.started = true
 		o.mu.Unlock()
 	}
-	return o.exporter.ExportSpans(ctx, spans)
+	return o.wire.send(ctx, o.client, spans)
 }
 
 // Shutdown implements sdktrace.SpanExporter.

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirgate/weir/internal/call"
@@ -39,28 +36,27 @@ const shortest = time.Microsecond
 
 // made is one call's spans in the making.
 type made struct {
-	*Tracer
-	place    *Span
-	rec      *call.Record
-	received time.Time
-	ended    time.Duration
+	*callSpans
+	rec   *call.Record
+	ended time.Duration
 }
 
-func (t *Tracer) spans(s *Span, rec *call.Record) {
-	m := made{Tracer: t, place: s, rec: rec, received: rec.Time, ended: max(rec.Instants.Ended.Or(0), 0)}
+func (t *Tracer) spans(s *Span, rec *call.Record) *callSpans {
+	m := made{callSpans: callsSpans.Get().(*callSpans), rec: rec, ended: max(rec.Instants.Ended.Or(0), 0)}
+	m.trace, m.parent, m.received, m.resource, m.scope = s.trace, s.parent, rec.Time, t.resource, t.scope
 	admitted := min(max(rec.Instants.Admitted.Or(m.ended), 0), m.ended)
-	above := s.parent
+	failed := rec.Outcome.Failed()
 	if s.server.IsValid() {
-		m.add(above, s.server, spanServer, trace.SpanKindServer, 0, m.ended, rec.Outcome.Failed(), m.serverAttributes())
-		above = m.context(s.server)
+		m.add(callSpan{id: s.server, name: spanServer, kind: trace.SpanKindServer, to: m.ended, failed: failed}, m.serverAttributes())
 	}
 	if queued, _ := rec.Phases.QueueGateway.Get(); queued >= 100*time.Microsecond { // less is the way through the limits
-		m.child(above, spanQueue, admitted-queued, admitted, string(rec.PhaseSources.QueueGateway))
+		m.child(s.server, spanQueue, admitted-queued, admitted, rec.PhaseSources.QueueGateway)
 	}
 	if rec.Outcome != call.Refused { // one that was refused had nothing to do with an upstream
-		m.add(above, s.client, clientName(rec), trace.SpanKindClient, admitted, m.ended, rec.Outcome.Failed(), m.clientAttributes())
-		m.attempts(m.context(s.client), admitted)
+		m.add(callSpan{id: s.client, above: s.server, name: clientName(rec), kind: trace.SpanKindClient, from: admitted, to: m.ended, failed: failed}, m.clientAttributes())
+		m.attempts(s.client, admitted)
 	}
+	return m.callSpans
 }
 
 func clientName(rec *call.Record) string {
@@ -90,7 +86,7 @@ func provider(dialect string) string {
 }
 
 // attempts makes a span of each attempt, and below the last one the phases.
-func (m *made) attempts(above trace.SpanContext, admitted time.Duration) {
+func (m *made) attempts(above trace.SpanID, admitted time.Duration) {
 	trail := m.rec.Trail
 	if len(trail) == 0 { // a handler without a connection of its own
 		m.phases(above, admitted)
@@ -102,8 +98,7 @@ func (m *made) attempts(above trace.SpanContext, admitted time.Duration) {
 		if !last {
 			to = min(max(trail[i+1].Start.Or(m.ended), from), m.ended)
 		}
-		attrs := make([]attribute.KeyValue, 0, 8)
-		attrs = append(attrs, attrMethod.String("POST"), attrReused.Bool(a.Reused))
+		attrs := append(m.attrs, attrMethod.String("POST"), attrReused.Bool(a.Reused))
 		attrs = appendAddress(attrs, a.Upstream)
 		if resent := m.rec.Attempts - len(trail) + i; resent > 0 {
 			attrs = append(attrs, attrResendCount.Int(resent))
@@ -116,83 +111,64 @@ func (m *made) attempts(above trace.SpanContext, admitted time.Duration) {
 			attrs = append(attrs, attrErrorType.String("connection_lost"))
 		}
 		id := newSpanID()
-		m.add(above, id, spanAttempt, trace.SpanKindClient, from, to, lost || last && m.rec.Outcome.Failed(), attrs)
+		m.add(callSpan{id: id, above: above, name: spanAttempt, kind: trace.SpanKindClient, from: from, to: to,
+			failed: lost || last && m.rec.Outcome.Failed()}, attrs)
 		if last {
-			m.phases(m.context(id), from)
+			m.phases(id, from)
 		}
 	}
 }
 
 // phases makes the children of the last attempt, which began at from.
-func (m *made) phases(above trace.SpanContext, from time.Duration) {
+func (m *made) phases(above trace.SpanID, from time.Duration) {
 	p, src, at := &m.rec.Phases, &m.rec.PhaseSources, m.rec.Instants
 	sent, known := at.Sent.Get()
 	if !known {
 		return
 	}
 	reached := sent + p.UpstreamRTT.Or(0)
-	m.child(above, spanNetwork, from, reached, string(src.Connect))
+	m.child(above, spanNetwork, from, reached, src.Connect)
 	// The front end stands before the queue, and what it took was split off the end.
 	queue := reached + p.Frontend.Or(0)
 	prefill := queue + p.QueueEngine.Or(0)
-	m.child(above, spanQueue, queue, prefill, string(src.QueueEngine), attrQueueTime.Float64(p.QueueEngine.Or(0).Seconds()))
+	m.child(above, spanQueue, queue, prefill, src.QueueEngine, attrQueueTime.Float64(p.QueueEngine.Or(0).Seconds()))
 	worked := p.Prefill.Plus(p.Engine)
 	if m.rec.Stream {
 		m.child(above, spanPrefill, prefill, at.FirstToken.Or(prefill+worked.Or(0)), weakest(src.Prefill, src.Engine), attrPrefillTime.Float64(worked.Or(0).Seconds()))
 		if first, known := at.FirstToken.Get(); known {
-			m.child(above, spanDecode, first, m.ended, string(src.Decode), attrDecodeTime.Float64(p.Decode.Or(0).Seconds()))
+			m.child(above, spanDecode, first, m.ended, src.Decode, attrDecodeTime.Float64(p.Decode.Or(0).Seconds()))
 		}
 		return
 	}
 	m.child(above, spanPrefill, prefill, prefill+worked.Or(0), weakest(src.Prefill, src.Engine), attrPrefillTime.Float64(worked.Or(0).Seconds()))
 	if decode, known := p.Decode.Get(); known {
-		m.child(above, spanDecode, prefill+worked.Or(0), prefill+worked.Or(0)+decode, string(src.Decode), attrDecodeTime.Float64(decode.Seconds()))
+		m.child(above, spanDecode, prefill+worked.Or(0), prefill+worked.Or(0)+decode, src.Decode, attrDecodeTime.Float64(decode.Seconds()))
 	}
 }
 
 // weakest returns the source that claims less.
-func weakest(a, b call.Source) string {
-	for _, s := range []call.Source{call.Unattributed, call.Inferred, call.FromEngine} {
+func weakest(a, b call.Source) call.Source {
+	for _, s := range [...]call.Source{call.Unattributed, call.Inferred, call.FromEngine} {
 		if a == s || b == s {
-			return string(s)
+			return s
 		}
 	}
-	return string(call.Measured)
+	return call.Measured
 }
 
 // child makes a span of one part of the call, unless it took no time. It lies
 // within the call whatever the figures say.
-func (m *made) child(above trace.SpanContext, name string, from, to time.Duration, source string, more ...attribute.KeyValue) {
+func (m *made) child(above trace.SpanID, name string, from, to time.Duration, source call.Source, more ...attribute.KeyValue) {
 	from, to = min(max(from, 0), m.ended), min(to, m.ended)
 	if to-from >= shortest {
-		m.add(above, newSpanID(), name, trace.SpanKindInternal, from, to, false, append(more, attrSource.String(source)))
+		m.add(callSpan{id: newSpanID(), above: above, name: name, kind: trace.SpanKindInternal, from: from, to: to},
+			append(append(m.attrs, more...), attrSource.String(string(source))))
 	}
-}
-
-// context is that of one of the call's spans. They are all exported, whatever
-// was decided at the call's begin, so they say that they are sampled.
-func (m *made) context(id trace.SpanID) trace.SpanContext {
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: m.place.trace, SpanID: id, TraceFlags: trace.FlagsSampled, TraceState: m.place.parent.TraceState()})
-}
-
-// add hands a span over.
-func (m *made) add(above trace.SpanContext, id trace.SpanID, name string, kind trace.SpanKind, from, to time.Duration, failed bool, attrs []attribute.KeyValue) {
-	stub := tracetest.SpanStub{
-		Name: valid(name), SpanContext: m.context(id), Parent: above, SpanKind: kind,
-		StartTime: m.received.Add(from), EndTime: m.received.Add(to), Attributes: allValid(attrs),
-		Resource: m.resource, InstrumentationScope: m.scope,
-	}
-	if failed {
-		stub.Status = sdktrace.Status{Code: codes.Error}
-	}
-	m.out.waiting.Add(1)
-	m.processor.OnEnd(stub.Snapshot())
 }
 
 func (m *made) serverAttributes() []attribute.KeyValue {
 	r := m.rec
-	attrs := make([]attribute.KeyValue, 0, 12)
-	attrs = append(attrs, attrMethod.String("POST"), attrPath.String(r.Path), attrCallID.String(r.ID), attrOutcome.String(string(r.Outcome)))
+	attrs := append(m.attrs, attrMethod.String("POST"), attrPath.String(r.Path), attrCallID.String(r.ID), attrOutcome.String(string(r.Outcome)))
 	attrs = appendText(attrs, attrProtocol, protocolVersion(r.ClientProtocol))
 	if r.Status > 0 {
 		attrs = append(attrs, attrStatus.Int(r.Status))
@@ -204,8 +180,7 @@ func (m *made) serverAttributes() []attribute.KeyValue {
 
 func (m *made) clientAttributes() []attribute.KeyValue {
 	r := m.rec
-	attrs := make([]attribute.KeyValue, 0, 40)
-	attrs = append(attrs, attrOperation.String(operation(r)), attrProvider.String(provider(r.Dialect)),
+	attrs := append(m.attrs, attrOperation.String(operation(r)), attrProvider.String(provider(r.Dialect)),
 		attrCallID.String(r.ID), attrDialect.String(r.Dialect), attrOutcome.String(string(r.Outcome)))
 	attrs = appendText(attrs, attrModel, r.Model)
 	attrs = appendText(attrs, attrResponseModel, r.ResponseModel)

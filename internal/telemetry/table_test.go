@@ -30,6 +30,8 @@ func full() *Metrics {
 	m.GPUs(gpus)
 	m.Spans(func() TracerState { return TracerState{Exported: 90, Failed: 18, Dropped: 9, Waiting: 27} })
 	m.Joins(joins)
+	m.SLO(objectives)
+	m.ObserveProbe("canary", streamed())
 	m.Live(func() LiveState {
 		return LiveState{InFlight: 7, AwaitingFirstToken: 2, OldestAwaiting: call.Lasting(1500 * time.Millisecond)}
 	})

@@ -28,7 +28,7 @@ type Tracer struct {
 
 	// Spans are made whole after the fact, under ids that the upstream was told of
 	// long before. The SDK's own tracer records spans while they last, and costs
-	// three times as much; the batching and the export are the SDK's.
+	// three times as much; the batching and the way to the collector are the SDK's.
 	processor sdktrace.SpanProcessor
 	resource  *resource.Resource
 	scope     instrumentation.Scope
@@ -179,7 +179,14 @@ func (t *Tracer) End(s *Span, rec *call.Record) bool {
 	if !t.out.room(spansOf(rec)) {
 		return false
 	}
-	t.spans(s, rec)
+	made := t.spans(s, rec)
+	if len(made.spans) == 0 { // it was refused, and the span of the server around is all there is
+		t.out.calls.Add(-1)
+		made.release()
+		return true
+	}
+	t.out.waiting.Add(int64(len(made.spans)))
+	t.processor.OnEnd(made)
 	return true
 }
 
