@@ -4,15 +4,14 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Engine is a simulated inference engine. It is an http.Handler; Start makes
 // one and Close ends it.
 type Engine struct {
-	cfg     Config
-	script  []Faults // by turns; empty without one
-	fault   Faults   // of every call without a script
+	manner  atomic.Pointer[manner] // never changed, but replaced by Change
 	started time.Time
 	mux     *http.ServeMux
 
@@ -85,7 +84,6 @@ func Start(cfg Config) (*Engine, error) {
 	}
 	cfg = cfg.withDefaults()
 	e := &Engine{
-		cfg:     cfg,
 		started: time.Now(),
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -95,12 +93,7 @@ func Start(cfg Config) (*Engine, error) {
 		history: newHistory(cfg.Truths),
 		repeats: make(map[uint64]int),
 	}
-	// Validate has read them all without error.
-	e.fault, _ = ParseFaults(cfg.Fault)
-	for _, text := range cfg.FaultScript {
-		f, _ := ParseFaults(text)
-		e.script = append(e.script, f)
-	}
+	e.manner.Store(mannerOf(cfg))
 	e.mux = e.routes()
 	go e.schedule()
 	return e, nil
@@ -115,7 +108,7 @@ func (e *Engine) Close() error {
 }
 
 // Config returns the configuration with its defaults filled in.
-func (e *Engine) Config() Config { return e.cfg }
+func (e *Engine) Config() Config { return *e.config() }
 
 var (
 	errQueueFull = errors.New("the request queue is full")
@@ -129,7 +122,7 @@ func (e *Engine) submit(c *call, sequences []*sequence) error {
 	if e.closed {
 		return errClosed
 	}
-	if len(e.waiting)+len(sequences) > e.cfg.QueueLimit {
+	if len(e.waiting)+len(sequences) > e.config().QueueLimit {
 		return errQueueFull
 	}
 	now := time.Now()

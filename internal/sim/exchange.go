@@ -10,7 +10,8 @@ import (
 // exchange is one request and its answer. It belongs to its handler.
 type exchange struct {
 	e       *Engine
-	cfg     *Config
+	manner  *manner // as it was when the call came
+	cfg     *Config // the manner's
 	api     *api
 	ask     *ask
 	call    *call

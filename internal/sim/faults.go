@@ -125,14 +125,3 @@ func faultNumber(arg string, def, least, most int) (int, error) {
 
 // String returns the text that ParseFaults read.
 func (f Faults) String() string { return f.text }
-
-// faultsOf decides what goes wrong with call number n.
-func (e *Engine) faultsOf(header string, n int) (Faults, error) {
-	switch {
-	case header != "":
-		return ParseFaults(header)
-	case len(e.script) > 0:
-		return e.script[n%len(e.script)], nil
-	}
-	return e.fault, nil
-}

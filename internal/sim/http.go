@@ -76,7 +76,7 @@ func (e *Engine) routes() *http.ServeMux {
 // ServeHTTP answers as the imitated engine would. It panics with
 // http.ErrAbortHandler where the connection is to break.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch e.cfg.Quirks {
+	switch e.config().Quirks {
 	case LlamaCPP:
 		w.Header().Set("Server", "llama.cpp")
 	default:
@@ -98,7 +98,7 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request, a *api) {
 	x, number := e.receive(r, a, body, received)
 	defer e.leave(x.call)
 	w.Header().Set("X-Request-Id", x.call.truth.RequestID)
-	x.faults, err = e.faultsOf(r.Header.Get("X-Sim-Fault"), number)
+	x.faults, err = x.manner.faultsOf(r.Header.Get("X-Sim-Fault"), number)
 	if err != nil {
 		e.refuse(w, x.call, a, failure{400, "invalid_request_error", err.Error(), 0})
 		return
@@ -107,16 +107,16 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request, a *api) {
 	if e.misbehave(w, r, x) {
 		return
 	}
-	x.ask, err = a.parse(&e.cfg, body)
+	x.ask, err = a.parse(x.cfg, body)
 	if err == nil {
-		err = x.ask.check(&e.cfg)
+		err = x.ask.check(x.cfg)
 	}
 	if err != nil {
 		e.refuse(w, x.call, a, failure{400, "invalid_request_error", err.Error(), 0})
 		return
 	}
 	e.note(x.call, func(t *Truth) { t.Model, t.Stream = x.ask.model, x.ask.stream })
-	if !pause(r.Context(), e.cfg.FrontendTime) {
+	if !pause(r.Context(), x.cfg.FrontendTime) {
 		return
 	}
 	if err := e.submit(x.call, x.plan()); err != nil {
@@ -133,14 +133,15 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request, a *api) {
 
 // receive gives a request its ids and begins its truth. number counts calls.
 func (e *Engine) receive(r *http.Request, a *api, body []byte, received time.Time) (x *exchange, number int) {
+	m := e.manner.Load()
 	requestID := r.Header.Get("X-Request-Id")
 	if !plain(requestID) {
 		requestID = ""
 	}
-	print := hashText(hashText(hashText(e.cfg.Seed, r.URL.Path), string(body)), requestID)
+	print := hashText(hashText(hashText(m.cfg.Seed, r.URL.Path), string(body)), requestID)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.repeats) >= 4*e.cfg.Truths {
+	if len(e.repeats) >= 4*m.cfg.Truths {
 		clear(e.repeats) // ids repeat only after all that bore them are forgotten
 	}
 	id := fmt.Sprintf("%016x%08x", mix(print+uint64(e.repeats[print])), uint32(mix(print^1)))
@@ -148,7 +149,7 @@ func (e *Engine) receive(r *http.Request, a *api, body []byte, received time.Tim
 	responseID := id
 	if requestID == "" {
 		requestID = id
-	} else if e.cfg.Quirks == VLLM {
+	} else if m.cfg.Quirks == VLLM {
 		responseID = requestID
 	}
 	c := &call{signal: make(chan struct{}, 1), truth: Truth{
@@ -156,7 +157,7 @@ func (e *Engine) receive(r *http.Request, a *api, body []byte, received time.Tim
 	}}
 	e.history.add(c)
 	e.arrivals++
-	return &exchange{e: e, cfg: &e.cfg, api: a, call: c, id: c.truth.ID, order: print, created: e.started.Unix()}, e.arrivals - 1
+	return &exchange{e: e, manner: m, cfg: &m.cfg, api: a, call: c, id: c.truth.ID, order: print, created: e.started.Unix()}, e.arrivals - 1
 }
 
 // plain tells whether an id may stand in headers, JSON and labels as it is.
@@ -245,10 +246,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (e *Engine) serveModels(w http.ResponseWriter, _ *http.Request) {
-	owner := strings.ToLower(string(e.cfg.Quirks))
+	owner := strings.ToLower(string(e.config().Quirks))
 	writeJSON(w, http.StatusOK, fmt.Appendf(nil,
 		`{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":"%s","max_model_len":%d}]}`,
-		quote(e.cfg.Model), e.started.Unix(), owner, e.cfg.ModelLen))
+		quote(e.config().Model), e.started.Unix(), owner, e.config().ModelLen))
 }
 
 func (e *Engine) serveHealth(w http.ResponseWriter, _ *http.Request) {

@@ -122,7 +122,7 @@ func parseCompletions(cfg *Config, body []byte) (*ask, error) {
 
 // openAIFailure writes an error as the imitated engine does.
 func openAIFailure(e *Engine, f failure) []byte {
-	switch e.cfg.Quirks {
+	switch e.config().Quirks {
 	case SGLang:
 		return fmt.Appendf(nil, `{"object":"error","message":%s,"type":%s,"param":null,"code":%d}`, quote(f.message), quote(f.kind), f.status)
 	case LlamaCPP:

@@ -145,7 +145,7 @@ func TestStreamAndWholeAgree(t *testing.T) {
 					t.Fatal(err)
 				}
 				if whole := tc.whole(m); whole == "" || streamed != whole {
-					t.Errorf("%s %s: streamed %q, whole %q", e.cfg.Quirks, tc.path, streamed, whole)
+					t.Errorf("%s %s: streamed %q, whole %q", e.Config().Quirks, tc.path, streamed, whole)
 				}
 			})
 		}

@@ -78,7 +78,7 @@ func (k *kvCache) grow(s *sequence, tokens int) bool {
 			k.free--
 		} else {
 			oldest := k.idle.Remove(k.idle.Front()).(*block)
-			delete(k.prefixes, oldest.hash)
+			k.forget(oldest)
 		}
 		s.private++
 	}
@@ -117,4 +117,36 @@ func (k *kvCache) release(s *sequence) {
 		}
 	}
 	s.shared = nil
+}
+
+// forget makes a block's content unknown, unless another block has that name by now.
+func (k *kvCache) forget(b *block) {
+	if k.prefixes[b.hash] == b {
+		delete(k.prefixes, b.hash)
+	}
+}
+
+// resize makes the cache of another size. What is idle goes first; where sequences
+// hold more than there is, free is below 0 until enough of them gave theirs up.
+func (k *kvCache) resize(blocks int) {
+	k.free += blocks - k.total
+	k.total = blocks
+	for k.free < 0 && k.idle.Len() > 0 {
+		k.forget(k.idle.Remove(k.idle.Front()).(*block))
+		k.free++
+	}
+}
+
+// remember says whether prefixes are cached from now on. What was cached is forgotten
+// when they are not.
+func (k *kvCache) remember(prefixes bool) {
+	switch {
+	case prefixes == (k.prefixes != nil):
+	case prefixes:
+		k.prefixes = make(map[uint64]*block)
+	default:
+		k.free += k.idle.Len()
+		k.idle.Init()
+		k.prefixes = nil
+	}
 }

@@ -73,8 +73,8 @@ func (e *Engine) metricsText() []byte {
 	defer e.mu.Unlock()
 	g := &e.gauges
 	usage := float64(e.kv.used()) / float64(e.kv.total)
-	model := strconv.Quote(e.cfg.Model)
-	switch e.cfg.Quirks {
+	model := strconv.Quote(e.config().Model)
+	switch e.config().Quirks {
 	case SGLang:
 		p := exposition{prefix: "sglang:", labels: "model_name=" + model}
 		p.gauge("num_running_reqs", "The number of running requests.", float64(len(e.running)))

@@ -123,7 +123,8 @@ func (s *step) empty() bool {
 func (e *Engine) compose(begin time.Time) step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := composition{budget: e.cfg.BatchTokens}
+	cfg := e.config()
+	c := composition{budget: cfg.BatchTokens}
 	preempted := false
 	for i := 0; i < len(e.running) && c.budget > 0; i++ {
 		s := e.running[i]
@@ -139,12 +140,12 @@ func (e *Engine) compose(begin time.Time) step {
 			c.add(s, n)
 		}
 	}
-	for len(e.waiting) > 0 && len(e.running) < e.cfg.Slots && c.budget > 0 && !preempted {
-		if !e.admitNext(&c, begin) {
+	for len(e.waiting) > 0 && len(e.running) < cfg.Slots && c.budget > 0 && !preempted {
+		if !e.admitNext(&c, begin, cfg) {
 			break
 		}
 	}
-	return step{parts: c.parts, cost: c.cost(&e.cfg)}
+	return step{parts: c.parts, cost: c.cost(cfg)}
 }
 
 // preemptYoungest sends the sequence that was admitted last back to the head
@@ -163,13 +164,13 @@ func (e *Engine) preemptYoungest() *sequence {
 }
 
 // admitNext takes the head of the queue into the step; false when it does not fit.
-func (e *Engine) admitNext(c *composition, begin time.Time) bool {
+func (e *Engine) admitNext(c *composition, begin time.Time, cfg *Config) bool {
 	s := e.waiting[0]
 	hits := e.kv.cachedPrefix(s.hashes, s.tokens())
-	cached := hits * e.cfg.BlockTokens
+	cached := hits * cfg.BlockTokens
 	n := s.tokens() - cached
 	if n > c.budget {
-		if !e.cfg.WholePrefill {
+		if !cfg.WholePrefill {
 			n = c.budget
 		} else if c.prefill > 0 {
 			return false // a prompt beyond any budget goes when it is alone

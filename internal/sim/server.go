@@ -28,7 +28,7 @@ func streamed(r *http.Request) {
 // Its owner serves it and shuts it down, and closes the engine after it.
 func (e *Engine) Server() *http.Server {
 	s := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
-	if e.cfg.Quirks != LlamaCPP {
+	if e.config().Quirks != LlamaCPP {
 		return s
 	}
 	var connections sync.Map // net.Conn to *atomic.Int32, while it is open
