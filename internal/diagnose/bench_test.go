@@ -30,3 +30,12 @@ func BenchmarkCall(b *testing.B) {
 		Call(r)
 	}
 }
+
+// BenchmarkCompare compares two windows of as many calls as the gateway keeps.
+func BenchmarkCompare(b *testing.B) {
+	before, after := windowOf(1000, nil), windowOf(1000, both(longQueue, slowly(1.5)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Compare(before, after, CompareOptions{})
+	}
+}

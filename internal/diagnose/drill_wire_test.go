@@ -17,18 +17,23 @@ import (
 // plainest of proxies before them. Opening a connection takes so long; with refused
 // nothing listens.
 func wired(h http.Handler, dial time.Duration) (next gateway.NextFunc, hangUp func()) {
+	return wiredOver(h, func(ctx context.Context, l *pipes) (net.Conn, error) {
+		if dial == refused {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}
+		time.Sleep(dial)
+		return l.dial(ctx)
+	})
+}
+
+// wiredOver is the same with connections that open makes.
+func wiredOver(h http.Handler, open func(context.Context, *pipes) (net.Conn, error)) (next gateway.NextFunc, hangUp func()) {
 	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: h}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) }) // ends with the pipes
 	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if dial == refused {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-			}
-			time.Sleep(dial)
-			return l.dial(ctx)
-		}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return open(ctx, l) }}
 	hangUp = func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()

@@ -14,6 +14,7 @@ const (
 	Model          Layer = "model"           // prefill and decode
 	GPU            Layer = "gpu"
 	Client         Layer = "client"
+	Traffic        Layer = "traffic" // what clients ask for: no fault of the service
 	Unknown        Layer = "unknown"
 )
 
@@ -28,6 +29,11 @@ const (
 	OfElapsed Whole = "elapsed"
 	// OfTTFTAtClient: TTFT and one round trip to the client: what its user waits.
 	OfTTFTAtClient Whole = "ttft_at_client"
+
+	// Of comparisons: the change of the mean of TTFT, TPOT or E2E.
+	OfTTFTChange Whole = "ttft_change"
+	OfTPOTChange Whole = "tpot_change"
+	OfE2EChange  Whole = "e2e_change"
 )
 
 // Finding is something found in one call, or in the calls of a window. Its texts
@@ -86,6 +92,7 @@ const (
 	InBytes        Unit = "bytes"
 	InBytesASecond Unit = "bytes/s"
 	InPieces       Unit = "count"
+	InMegahertz    Unit = "MHz"
 	NoUnit         Unit = ""
 )
 

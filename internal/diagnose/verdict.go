@@ -22,11 +22,15 @@ const (
 	Undetermined Verdict = "undetermined"
 	// TooFewCalls: the calls are too few to speak for the service, whatever they show.
 	TooFewCalls Verdict = "too_few_calls"
+	// NotAFault: what changed is what clients ask for, and the service is as it was; only of
+	// a Comparison.
+	NotAFault Verdict = "not_a_fault"
 )
 
 // headlines are the verdicts as people read them.
 var headlines = map[Verdict]string{
 	Found: "FOUND", NothingFound: "NOTHING FOUND", Undetermined: "UNDETERMINED", TooFewCalls: "TOO FEW CALLS TO TELL",
+	NotAFault: "NOT A FAULT",
 }
 
 // darkness adds up the time that cannot be split.

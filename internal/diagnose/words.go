@@ -75,6 +75,8 @@ func amount(v float64, unit Unit) string {
 			noun = strings.TrimSuffix(noun, "s")
 		}
 		return plain(v) + " " + noun
+	case InMegahertz:
+		return plain(v) + " MHz"
 	case InBytes:
 		return size(v)
 	case InBytesASecond:
