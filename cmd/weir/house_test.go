@@ -44,6 +44,8 @@ var house = map[string]struct {
 	"internal/otlpin": {"takes engines' spans and joins them to calls", []string{"internal/call"},
 		[]string{"go.opentelemetry.io/proto/otlp", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"internal/diagnose": {"names the layer at fault, with evidence; pure functions", []string{"internal/call"}, nil},
+	"internal/signals": {"remembers what engines and GPUs did beside the calls",
+		[]string{"internal/call", "internal/diagnose", "internal/engine", "internal/gpu"}, nil},
 	"internal/telemetry": {"exports records as spans and metrics; all names in names.go", []string{"slo", "internal/call"},
 		[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "go.opentelemetry.io/otel",
 			"go.opentelemetry.io/contrib/bridges/prometheus", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
