@@ -52,6 +52,7 @@ var house = map[string]struct {
 	"internal/slofile":  {"keeps the counts of objectives on disk", []string{"slo"}, nil},
 	"internal/alert":    {"tells people, once and reliably", []string{"slo", "internal/call"}, nil},
 	"internal/capacity": {"says how much more fits; pure functions", []string{"internal/call", "internal/stats"}, nil},
+	"internal/rules":    {"writes Prometheus rules, Alertmanager routes and a Grafana dashboard from the configured objectives", []string{"slo"}, nil},
 	"internal/gateway": {"walks one call through the rooms, and runs what runs in the background",
 		[]string{"sse", "internal/call", "internal/dialect", "internal/inflate", "internal/meter", "internal/keys", "internal/telemetry",
 			"internal/limit", "internal/queue", "internal/estimate", "internal/ledger", "internal/spend",
