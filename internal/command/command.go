@@ -13,12 +13,15 @@ type Subcommand struct {
 func All() []Subcommand {
 	return []Subcommand{
 		{"bench", benchShort, configureBench},
+		{"capacity", capacityShort, configureCapacity},
 		{"demo", demoShort, configureDemo},
 		{"diagnose", diagnoseShort, configureDiagnose},
 		{"doctor", doctorShort, configureDoctor},
 		{"keys", keysShort, configureKeys},
 		{"metrics", metricsShort, configureMetrics},
+		{"rules", rulesShort, configureRules},
 		{"sim", simShort, configureSim},
+		{"slo", sloShort, configureSLO},
 		{"usage", usageShort, configureUsage},
 	}
 }

@@ -110,7 +110,7 @@ func (d *demo) config(admin, upstream string) ([]byte, error) {
 	}
 	prefix := strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
 	var b strings.Builder
-	fmt.Fprintf(&b, "{\n\tadmin %s\n\tauto_https off\n\tpersist_config off\n\tlog {\n\t\tlevel ERROR\n\t}\n}\n", admin)
+	fmt.Fprintf(&b, "{\n\tadmin %s\n\tauto_https off\n\tpersist_config off\n\tlog {\n\t\tlevel ERROR\n\t}\n\tweir {\n\t\tslo {\n\t\t\tstate off\n\t\t}\n\t}\n}\n", admin)
 	host, port, err := net.SplitHostPort(d.listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q is not host:port: %w", d.listen, err)
