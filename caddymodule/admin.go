@@ -27,6 +27,9 @@ func init() { caddy.RegisterModule(Admin{}) }
 //	GET  /weir/keys    what is known of the callers, without their keys
 //	GET  /weir/ledger  how the ledger stands
 //	GET  /weir/diagnose  what stands out in the latest calls, or in one, with evidence
+//	GET  /weir/slo     how all objectives stand, and which alerts are on; below it config and snapshot
+//	GET  /weir/capacity how much more fits, from the latest calls
+//	GET  /weir/probes  how the synthetic calls went
 //	GET  /weir/engines what the engines' gauges show
 //	GET  /weir/gpus    what the GPUs do
 //	GET  /weir/traces  how the export of spans stands, and the joining of engines' spans
@@ -51,6 +54,11 @@ func (Admin) Routes() []caddy.AdminRoute {
 		{Pattern: "/weir/engines", Handler: caddy.AdminHandlerFunc(get(enginesState))},
 		{Pattern: "/weir/gpus", Handler: caddy.AdminHandlerFunc(get(gpusState))},
 		{Pattern: "/weir/traces", Handler: caddy.AdminHandlerFunc(get(tracesState))},
+		{Pattern: "/weir/slo", Handler: caddy.AdminHandlerFunc(get(sloState))},
+		{Pattern: "/weir/slo/config", Handler: caddy.AdminHandlerFunc(get(sloConfig))},
+		{Pattern: "/weir/slo/snapshot", Handler: caddy.AdminHandlerFunc(get(sloSnapshot))},
+		{Pattern: "/weir/capacity", Handler: caddy.AdminHandlerFunc(get(capacityOf))},
+		{Pattern: "/weir/probes", Handler: caddy.AdminHandlerFunc(get(probesState))},
 		{Pattern: "/weir/live", Handler: caddy.AdminHandlerFunc(get(func(w http.ResponseWriter, _ *http.Request) error {
 			answerProbe(w, true)
 			return nil
@@ -106,7 +114,10 @@ func olderCalls(ctx context.Context, f gateway.Filter, have []*call.Record) ([]*
 	for _, rec := range have {
 		known[rec.ID] = true
 	}
-	ask := ledger.Filter{Key: f.Key, Model: f.Model, Run: f.Run, Outcome: f.Outcome, Failed: f.Failed, Since: f.Since, ID: f.ID}
+	ask := ledger.Filter{Key: f.Key, Model: f.Model, Class: f.Class, Run: f.Run, Outcome: f.Outcome, Failed: f.Failed, Since: f.Since, ID: f.ID}
+	if f.Upstream != "" {
+		return nil, errors.New("upstream looks at calls in memory only; ask usage.db for older ones: upstream is one of its columns")
+	}
 	if f.MinTTFT > 0 {
 		return nil, errors.New("min_ttft_ms looks at calls in memory only; ask usage.db for older ones: ttft_ms is one of its columns")
 	}
@@ -156,6 +167,10 @@ func parseFilter(r *http.Request, now time.Time) (gateway.Filter, error) {
 			f.ID = v
 		case "run":
 			f.Run = v
+		case "class":
+			f.Class = v
+		case "upstream":
+			f.Upstream = v
 		case "outcome":
 			if f.Outcome = call.Outcome(v); !known(f.Outcome) {
 				return f, fmt.Errorf("unknown outcome %q; known are %v", v, call.Outcomes)
@@ -180,7 +195,7 @@ func parseFilter(r *http.Request, now time.Time) (gateway.Filter, error) {
 			}
 			f.Failed = failed
 		default:
-			return f, fmt.Errorf("unknown parameter %q; use limit, key, model, outcome, since, min_ttft_ms, id, run or failed", name)
+			return f, fmt.Errorf("unknown parameter %q; use limit, key, model, class, upstream, outcome, since, min_ttft_ms, id, run or failed", name)
 		}
 	}
 	return f, nil

@@ -27,7 +27,10 @@ func (h *Handler) provisionAdmission() error {
 	}
 	// What is wrong with them Validate tells, which comes later.
 	if own && h.validateAdmission() == nil {
-		w := wanted{limited: true, queue: h.Queue.config(), policy: limit.Policy{Mode: limit.Enforce}}
+		w := wanted{limited: true, queue: a.queueOf(h.Queue), policy: limit.Policy{Mode: limit.Enforce}}
+		if err := w.queue.Validate(); err != nil {
+			return err
+		}
 		if h.Limits != nil {
 			w.policy = *h.Limits
 		}
@@ -42,7 +45,7 @@ func (h *Handler) provisionAdmission() error {
 	}
 	admission := &gateway.Admission{
 		Keys: a.keys, Estimates: h.shared.rooms.estimates, DefaultOutput: h.DefaultOutputTokens,
-		ReaderTimeout: time.Duration(h.ReaderTimeout), Weights: h.Queue.weights(), TTFT: h.Queue.objectives(),
+		ReaderTimeout: time.Duration(h.ReaderTimeout), TTFT: h.Queue.objectives(),
 	}
 	if a.keys != nil {
 		admission.Budgets = h.shared.rooms.budgets

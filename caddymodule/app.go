@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
@@ -21,6 +22,7 @@ import (
 	"github.com/weirgate/weir/internal/ledger"
 	"github.com/weirgate/weir/internal/spend"
 	"github.com/weirgate/weir/internal/telemetry"
+	"github.com/weirgate/weir/slo"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -42,6 +44,15 @@ type App struct {
 	GPU *GPUConfig `json:"gpu,omitempty"`
 	// OTLP makes spans of calls and says where they go. Default: none are made.
 	OTLP *OTLPConfig `json:"otlp,omitempty"`
+	// Classes are service classes beside the presets, or changes of those.
+	Classes []*ClassConfig `json:"classes,omitempty"`
+	// SLO says how objectives are kept. Default: those of the presets, in memory and on
+	// disk, told to nobody.
+	SLO *SLOConfig `json:"slo,omitempty"`
+	// Alerts says whom alerts go to.
+	Alerts []*AlertConfig `json:"alerts,omitempty"`
+	// Probes are calls that the gateway makes itself, again and again.
+	Probes []*ProbeConfig `json:"probes,omitempty"`
 	// Receiver takes engines' own spans, to know each call's queue and prefill.
 	Receiver *ReceiverConfig `json:"otlp_receiver,omitempty"`
 
@@ -64,6 +75,12 @@ type App struct {
 	// metricsExport is nil unless metrics are sent over OTLP.
 	metricsExport *telemetry.MetricsExport
 	watching      []string // keys of watchers that are in use
+
+	promised slo.Config       // completed; without classes nothing is judged
+	events   *caddyevents.App // nil when there is none
+	ctx      caddy.Context
+	adminURL string // where people reach the admin endpoint; "" when unknown
+	probing  []*probing
 
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -93,6 +110,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	s.gateway.SetSecretSource(sync.OnceValue(a.secret))
 	a.wanted = make(map[string]wanted)
 	a.remembers = make(map[*caddyhttp.Server]bool)
+	if err := a.provisionObjectives(ctx); err != nil {
+		return err
+	}
 	if a.Keys != nil {
 		a.keys = s.rooms.store(a.Keys.File)
 	}
@@ -117,6 +137,9 @@ func (a *App) Validate() error {
 			return fmt.Errorf("ledger: %w", err)
 		}
 	}
+	if err := a.validateAlerts(); err != nil {
+		return err
+	}
 	return a.validateBeside()
 }
 
@@ -125,6 +148,16 @@ func (a *App) validateBeside() error {
 		if err := c.validate(); err != nil {
 			return err
 		}
+	}
+	probes := make(map[string]bool)
+	for _, c := range a.Probes {
+		if err := c.options().Validate(); err != nil {
+			return err
+		}
+		if probes[c.Name] {
+			return fmt.Errorf("probe %s is given twice; its series would be one", c.Name)
+		}
+		probes[c.Name] = true
 	}
 	if a.GPU != nil {
 		if err := a.GPU.validate(); err != nil {
@@ -173,6 +206,9 @@ func (a *App) Start() error {
 	}
 	a.beside.Store(b)
 	a.shared.rooms.looksOn(a)
+	if err := a.newProbes(); err != nil {
+		return err
+	}
 	a.announce()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
@@ -184,7 +220,7 @@ func (a *App) Start() error {
 					return
 				}
 				a.log.Info("keys were read anew", zap.Int("keys", a.keys.State().Keys))
-				a.warnOfBudgets()
+				a.warnOfKeys()
 				a.seed(ctx)
 			})
 		})
@@ -202,42 +238,10 @@ func (a *App) Start() error {
 			})
 		})
 	}
+	a.background.Go(func() { a.judge(ctx) })
 	a.background.Go(func() { a.takeOver(ctx) })
 	a.background.Go(func() { a.keepEstimates(ctx) })
 	return nil
-}
-
-// announce says once what is in force, so that whoever reads the log knows.
-func (a *App) announce() {
-	fields := make([]zap.Field, 0, 4)
-	if a.keys != nil {
-		fields = append(fields, zap.String("keys_file", a.Keys.File), zap.Int("keys", a.keys.State().Keys))
-	}
-	if a.Ledger != nil {
-		fields = append(fields, zap.String("ledger", a.Ledger.Path))
-	}
-	for name, w := range a.wanted {
-		if w.limited {
-			fields = append(fields, zap.String("pool_"+name, fmt.Sprintf("%d limits, mode %s", len(w.policy.Rules), w.policy.Mode)))
-		}
-	}
-	if len(fields) > 0 {
-		a.log.Info("in force", fields...)
-	}
-	a.warnOfBudgets()
-}
-
-// warnOfBudgets tells of budgets in money that can never run out.
-func (a *App) warnOfBudgets() {
-	if a.keys == nil || a.prices != nil {
-		return
-	}
-	for _, k := range a.keys.All() {
-		if k.Budget != nil && k.Budget.Money > 0 {
-			a.log.Warn("a key has a budget in money, and there are no prices, so it never runs out; add the global option: weir { prices prices.json }",
-				zap.String("key", k.Alias))
-		}
-	}
 }
 
 // begin makes the rooms what this configuration says. The first call may come
@@ -258,24 +262,36 @@ func (a *App) begin() error {
 	return a.failed
 }
 
-// takeOver waits until Caddy has made this configuration the active one, which
-// nothing announces, and makes its pools hold. The configuration before it may
-// take as long to stop as its streams last, so that is no sign to wait for.
+// takeOver waits until Caddy has made this configuration the active one, makes its pools
+// hold, and begins to probe.
 func (a *App) takeOver(ctx context.Context) {
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
+	if !a.isActive(ctx) {
+		return
+	}
+	if err := a.shared.rooms.takeOver(a); err != nil {
+		a.log.Error("limits of the new configuration could not be applied; reload it", zap.Error(err))
+	}
+	// Not before: the sites may not listen yet.
+	for _, p := range a.probing {
+		a.background.Go(func() { p.run(ctx) })
+	}
+}
+
+// isActive waits until Caddy has made this configuration the active one, which nothing
+// announces; it tells false when ctx is done before. The configuration before it may take as
+// long to stop as its streams last, so that is no sign to wait for.
+func (a *App) isActive(ctx context.Context) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		if active, err := caddy.ActiveContext().AppIfConfigured("weir"); err == nil && active == caddy.App(a) {
-			tick.Stop()
-			break
+			return true
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tick.Stop()
-			return
+			return false
 		}
-	}
-	if err := a.shared.rooms.takeOver(a); err != nil {
-		a.log.Error("limits of the new configuration could not be applied; reload it", zap.Error(err))
 	}
 }
 

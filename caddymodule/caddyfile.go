@@ -31,7 +31,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	seen := make(map[string]bool)
 	for d.NextBlock(0) {
 		option := d.Val()
-		if seen[option] && option != "limit" {
+		if seen[option] && option != "limit" && option != "class" {
 			return d.Errf("%s is given twice", option)
 		}
 		seen[option] = true
@@ -47,8 +47,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return d.ArgErr()
 			}
 		case "class":
-			if !one(d, &h.Class) {
-				return d.ArgErr()
+			if err := parseClassOf(h, d); err != nil {
+				return err
 			}
 		case "usage_policy":
 			var policy string
@@ -90,6 +90,27 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return d.Errf("weir has no option %q; it has dialect, class, usage_policy, stale_retry, propagate, probes, pool, require_key, "+
 				"limit, mode, replicas, queue, default_output_tokens and reader_timeout", option)
 		}
+	}
+	return nil
+}
+
+// parseClassOf reads `class <name>`, or with matchers behind it, in a line or a
+// block, the class of the calls that meet them.
+func parseClassOf(h *Handler, d *caddyfile.Dispenser) error {
+	var name string
+	if !d.Args(&name) {
+		return d.ArgErr()
+	}
+	matchers, err := caddyhttp.ParseCaddyfileNestedMatcherSet(d)
+	switch {
+	case err != nil:
+		return d.Errf("class %s: %v; behind the name come matchers, as in: class batch header X-Job *", name, err)
+	case len(matchers) > 0:
+		h.Classes = append(h.Classes, &ClassRule{Class: name, MatchersRaw: caddyhttp.RawMatcherSets{matchers}})
+	case h.Class != "":
+		return d.Errf("class is given twice without matchers; put matchers behind one of them, as in: class batch header X-Job *")
+	default:
+		h.Class = name
 	}
 	return nil
 }

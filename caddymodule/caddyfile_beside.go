@@ -164,7 +164,7 @@ func duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
 func header(d *caddyfile.Dispenser, into map[string]string) (map[string]string, error) {
 	var name, content string
 	if !d.Args(&name, &content) || d.NextArg() {
-		return into, d.Err("header takes a name and a value")
+		return into, d.Err("it takes a name and a value")
 	}
 	if into == nil {
 		into = make(map[string]string)

@@ -54,7 +54,7 @@ func TestBesideAdapts(t *testing.T) {
 		"otlp {\ncompress\n}":                    "it has protocol, header, sample, keep_ttft, keep_e2e and metrics",
 		"otlp_receiver a b":                      "wrong argument",
 		"otlp_receiver {\nport 1\n}":             "it has grpc, forward, header and window",
-		"tracing on":                             "it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver",
+		"tracing on":                             "it has keys, ledger, prices, engine, gpu, otlp, otlp_receiver, class, slo, alert and probe",
 	} {
 		if got, err := adaptGlobal(t, block); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %s, %v; want %q", block, got, err, says)

@@ -1,6 +1,8 @@
 package caddymodule
 
 import (
+	"slices"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -24,6 +26,10 @@ import (
 //		gpu    nvml | dcgm <url>
 //		otlp   [<endpoint>] { … }
 //		otlp_receiver [<http address>] { … }
+//		class  <name> [<preset>] { … }
+//		slo    off | { … }
+//		alert  alertmanager|webhook <url> { … }
+//		probe  <name> <url> { … }
 //	}
 func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 	d.Next() // the option's name
@@ -34,7 +40,7 @@ func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 	seen := make(map[string]bool)
 	for d.NextBlock(0) {
 		option := d.Val()
-		if seen[option] && option != "engine" {
+		if seen[option] && !slices.Contains(repeated, option) {
 			return nil, d.Errf("%s is given twice", option)
 		}
 		seen[option] = true
@@ -74,12 +80,39 @@ func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
 			if app.Receiver, err = parseReceiver(d); err != nil {
 				return nil, err
 			}
+		case "class":
+			c, err := parseClass(d)
+			if err != nil {
+				return nil, err
+			}
+			app.Classes = append(app.Classes, c)
+		case "slo":
+			var err error
+			if app.SLO, err = parseSLO(d); err != nil {
+				return nil, err
+			}
+		case "alert":
+			c, err := parseAlert(d)
+			if err != nil {
+				return nil, err
+			}
+			app.Alerts = append(app.Alerts, c)
+		case "probe":
+			c, err := parseProbe(d)
+			if err != nil {
+				return nil, err
+			}
+			app.Probes = append(app.Probes, c)
 		default:
-			return nil, d.Errf("the global weir block has no option %q; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver", option)
+			return nil, d.Errf("the global weir block has no option %q; it has keys, ledger, prices, engine, gpu, otlp, otlp_receiver, "+
+				"class, slo, alert and probe", option)
 		}
 	}
 	return httpcaddyfile.App{Name: "weir", Value: caddyconfig.JSON(app, nil)}, nil
 }
+
+// repeated are the options that may be given several times.
+var repeated = []string{"engine", "class", "alert", "probe"}
 
 func parseLedger(d *caddyfile.Dispenser) (*LedgerConfig, error) {
 	var kind string

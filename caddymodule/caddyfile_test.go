@@ -45,7 +45,7 @@ func TestDirectiveErrors(t *testing.T) {
 		"weir on":                      "wrong argument",
 		"weir {\nclas interactive\n}":  "it has dialect, class, usage_policy, stale_retry, propagate, probes, pool",
 		"weir {\nclass\n}":             "wrong argument",
-		"weir {\nclass a b\n}":         "wrong argument",
+		"weir {\nclass a b\n}":         "behind the name come matchers",
 		"weir {\nclass a\nclass b\n}":  "given twice",
 		"weir {\nstale_retry maybe\n}": "on or off",
 		"weir {\npropagate some\n}":    "on or off",
@@ -112,7 +112,7 @@ func TestGlobalBlock(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	for block, want := range map[string]string{
-		"nothing":               `no option "nothing"; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver`,
+		"nothing":               `no option "nothing"; it has keys, ledger, prices, engine, gpu, otlp, otlp_receiver, class, slo, alert and probe`,
 		"keys":                  "wrong argument count",
 		"keys a b":              "wrong argument count",
 		"keys a\nkeys b":        "given twice",

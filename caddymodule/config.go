@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -99,19 +98,6 @@ func (c *QueueConfig) config() queue.Config {
 		q.Classes[name] = queue.Class{Weight: class.Weight}
 	}
 	return q
-}
-
-// weights returns the weight of every class, for those who ask for a lower one.
-func (c *QueueConfig) weights() map[string]int {
-	all := maps.Clone(queue.BuiltIn)
-	if c != nil {
-		for name, class := range c.Classes {
-			if class.Weight > 0 {
-				all[name] = class.Weight
-			}
-		}
-	}
-	return all
 }
 
 // objectives returns the classes' objectives for the first token.

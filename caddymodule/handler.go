@@ -24,7 +24,7 @@ func init() { caddy.RegisterModule(Handler{}) }
 //
 //	weir {
 //		dialect      <name>
-//		class        <name>
+//		class        <name> [<matchers…>]
 //		usage_policy passthrough|inject|inject_and_strip
 //		stale_retry  on|off
 //		propagate    on|off
@@ -39,6 +39,10 @@ type Handler struct {
 
 	// Class is the service class that the calls belong to. Default: interactive.
 	Class string `json:"class,omitempty"`
+
+	// Classes gives calls that meet matchers a class of their own. The first that
+	// match decide.
+	Classes []*ClassRule `json:"classes,omitempty"`
 
 	// UsagePolicy says whether the upstream may be asked to report token usage
 	// when a streaming client said nothing about it: "passthrough" (default)
@@ -89,6 +93,16 @@ type Handler struct {
 	log     *zap.Logger
 }
 
+// ClassRule gives calls that meet matchers a class.
+type ClassRule struct {
+	Class string `json:"class"`
+	// MatchersRaw are matcher sets as routes have them; a call needs to meet one set.
+	MatchersRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+
+	matchers caddyhttp.MatcherSets
+	options  gateway.Options // those of the handler, with the class
+}
+
 // Probes are the paths of the liveness and the readiness probe.
 type Probes struct {
 	Live  string `json:"live"`
@@ -124,6 +138,20 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.provisionAdmission(); err != nil {
 		return err
 	}
+	h.options.Weights = h.app.weights(h.Queue)
+	h.app.warnOfClass(h.log, h.options.Class)
+	for _, rule := range h.Classes {
+		h.app.warnOfClass(h.log, rule.Class)
+		sets, err := ctx.LoadModule(rule, "MatchersRaw")
+		if err != nil {
+			return fmt.Errorf("load the matchers of class %s: %w", rule.Class, err)
+		}
+		if err := rule.matchers.FromInterface(sets); err != nil {
+			return fmt.Errorf("load the matchers of class %s: %w", rule.Class, err)
+		}
+		rule.options = h.options
+		rule.options.Class = rule.Class
+	}
 	h.around = gateway.Surroundings{Status: errorStatus, Cause: cause, Upstream: upstreamAddress, Connection: connection, Retries: proxyRetries, Checkpoint: checkpoint}
 	return nil
 }
@@ -141,6 +169,11 @@ func (h *Handler) Validate() error {
 	if err := h.validateAdmission(); err != nil {
 		return err
 	}
+	for _, rule := range h.Classes {
+		if rule.Class == "" || len(rule.matchers) == 0 {
+			return errors.New("an entry of classes needs a class and matchers")
+		}
+	}
 	if p := h.Probes; p != nil {
 		if !strings.HasPrefix(p.Live, "/") || !strings.HasPrefix(p.Ready, "/") {
 			return fmt.Errorf("probes need two paths that begin with a slash, such as /livez /readyz; got %q and %q", p.Live, p.Ready)
@@ -157,9 +190,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err := h.app.begin(); err != nil {
 		return caddyhttp.Error(http.StatusInternalServerError, err)
 	}
-	c := h.shared.gateway.Begin(r, &h.options, &h.around)
+	options := h.optionsOf(r)
+	c := h.shared.gateway.Begin(r, options, &h.around)
 	if c == nil {
-		if h.shared.gateway.Bar(w, r, &h.options) {
+		if h.shared.gateway.Bar(w, r, options) {
 			return nil
 		}
 		return next.ServeHTTP(w, r)
@@ -173,6 +207,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		repl.Map(placeholders{c}.value)
 	}
 	return c.Serve(w, next)
+}
+
+// optionsOf returns the options for the class of a request. A matcher that fails
+// matches nothing.
+func (h *Handler) optionsOf(r *http.Request) *gateway.Options {
+	for _, rule := range h.Classes {
+		if match, err := rule.matchers.AnyMatchWithError(r); match && err == nil {
+			return &rule.options
+		}
+	}
+	return &h.options
 }
 
 // accessLogFields returns where fields for the access log go, nil when the

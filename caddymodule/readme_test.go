@@ -55,8 +55,8 @@ func TestReadmeCaddyfiles(t *testing.T) {
 	collector := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, b := range blocks {
 		listen := freeAddress(t)
-		text := strings.NewReplacer(":8080 {", "http://:"+port(listen)+" {\n\tbind 127.0.0.1", "https://taotoken.net", up,
-			"127.0.0.1:4318", collector, "127.0.0.1:4319", freeAddress(t), "127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up,
+		text := strings.NewReplacer("127.0.0.1:8080 {", listen+" {", ":8080 {", "http://:"+port(listen)+" {\n\tbind 127.0.0.1", "https://taotoken.net", up,
+			"127.0.0.1:4318", collector, "127.0.0.1:9093", collector, "127.0.0.1:4319", freeAddress(t), "127.0.0.1:8000", up, "127.0.0.1:8001", up, "127.0.0.1:8081", up,
 			"keys.json", filepath.Join(dir, "keys.json"), "usage.db", filepath.Join(dir, "usage.db")).Replace(b[1])
 		globals := ""
 		if inner, ok := strings.CutPrefix(text, "{\n"); ok {

@@ -22,6 +22,7 @@ import (
 	"github.com/weirgate/weir/internal/ledger"
 	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/queue"
+	"github.com/weirgate/weir/internal/signals"
 	"github.com/weirgate/weir/internal/spend"
 )
 
@@ -29,9 +30,11 @@ import (
 // that a reload forgets no debt, no caller and no spending: a configuration
 // names what it uses, and finds it as the one before has left it.
 type rooms struct {
-	estimates *estimate.Estimator
-	budgets   *spend.Budgets
-	prices    atomic.Pointer[spend.PriceFile] // of the running configuration; nil without
+	estimates  *estimate.Estimator
+	objectives *objectives
+	signals    signals.Log // what engines and GPUs did
+	budgets    *spend.Budgets
+	prices     atomic.Pointer[spend.PriceFile] // of the running configuration; nil without
 
 	mu       sync.Mutex // guards all below
 	pools    map[string]*pool
@@ -58,11 +61,12 @@ type openLedger struct {
 
 func newRooms() *rooms {
 	r := &rooms{
-		estimates: estimate.New(0, 0),
-		pools:     make(map[string]*pool),
-		stores:    make(map[string]*keys.Store),
-		pricings:  make(map[string]*spend.PriceFile),
-		ledgers:   make(map[string]openLedger),
+		estimates:  estimate.New(0, 0),
+		objectives: newObjectives(),
+		pools:      make(map[string]*pool),
+		stores:     make(map[string]*keys.Store),
+		pricings:   make(map[string]*spend.PriceFile),
+		ledgers:    make(map[string]openLedger),
 	}
 	r.budgets = spend.NewBudgets(func() *spend.Prices {
 		if f := r.prices.Load(); f != nil {
@@ -201,7 +205,7 @@ func (r *rooms) hold(a *App) error {
 	r.holds = a
 	r.prices.Store(a.prices)
 	a.shared.gateway.SetBeside(a.beside.Load())
-	var all error
+	all := r.objectives.promise(a)
 	for name, p := range r.pools {
 		want := a.wanted[name]
 		all = errors.Join(all, p.limits.Apply(want.policy), p.queue.Configure(want.queue))
@@ -214,7 +218,7 @@ func (r *rooms) hold(a *App) error {
 func (r *rooms) close(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all error
+	all := r.objectives.end(ctx)
 	for path, l := range r.ledgers {
 		if err := l.Close(ctx); err != nil {
 			all = errors.Join(all, fmt.Errorf("close ledger %s: %w", path, err))
@@ -228,8 +232,8 @@ func (r *rooms) close(ctx context.Context) error {
 func (r *rooms) flush(ctx context.Context) error {
 	r.mu.Lock()
 	open := slices.Collect(maps.Values(r.ledgers))
+	all := r.objectives.close(ctx)
 	r.mu.Unlock()
-	var all error
 	for _, l := range open {
 		all = errors.Join(all, l.Flush(ctx))
 	}

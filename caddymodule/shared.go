@@ -42,12 +42,14 @@ func acquire() (*shared, error) {
 	v, _, err := states.LoadOrNew(poolKey, func() (caddy.Destructor, error) {
 		m := telemetry.New()
 		s := &shared{gateway: gateway.New(m), metrics: m, rooms: newRooms()}
+		s.gateway.Judge(s.rooms.objectives.tracker)
 		m.Live(s.live)
 		m.Walls(s.walls)
 		m.Engines(s.engines)
 		m.GPUs(s.gpus)
 		m.Spans(s.spans)
 		m.Joins(s.joins)
+		m.SLO(s.promises)
 		remember(s)
 		return s, nil
 	})

@@ -2,7 +2,9 @@ package caddymodule
 
 import (
 	"strconv"
+	"time"
 
+	"github.com/weirgate/weir/internal/alert"
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/gateway"
 	"github.com/weirgate/weir/internal/gpu"
@@ -54,6 +56,29 @@ func (s *shared) gpus() []telemetry.GPUState {
 		})
 	}
 	return states
+}
+
+// promises asks for what the metrics show of objectives and alerts.
+func (s *shared) promises() telemetry.SLOState {
+	a := s.rooms.theRunning()
+	if a == nil || !a.promises() {
+		return telemetry.SLOState{}
+	}
+	o := s.rooms.objectives
+	status := o.tracker.Status(time.Now())
+	state := telemetry.SLOState{Classes: a.promised.Classes, Totals: o.tracker.Totals, Status: &status, Alerts: make(map[string]int64)}
+	at := o.alerts.State()
+	for _, one := range at.Alerts {
+		if one.Status == alert.Firing {
+			state.Alerts[string(one.Severity)]++
+		}
+	}
+	for _, r := range at.Receivers {
+		for result, n := range map[string]int64{"sent": r.Sent, "failed": r.Failed, "dropped": r.Dropped} {
+			state.Notifications = append(state.Notifications, telemetry.NotificationState{Receiver: r.Name, Result: result, Count: uint64(n)})
+		}
+	}
+	return state
 }
 
 // scaled brings a figure into the base unit of its metric.

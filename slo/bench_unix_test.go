@@ -34,6 +34,54 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportMetric(float64(cpu()-begin)/float64(n), "cpu-ns/op")
 }
 
+// BenchmarkStatus is what a status over 200 series of eight objectives costs.
+func BenchmarkStatus(b *testing.B) {
+	tr, now := full(b, 1)
+	b.ReportAllocs()
+	n, begin := 0, cpu()
+	for b.Loop() {
+		n++
+		tr.Status(now)
+	}
+	b.ReportMetric(float64(cpu()-begin)/float64(n)/1e6, "cpu-ms/op")
+}
+
+// BenchmarkTick is what a Tick costs while 10,000 calls await their first token.
+func BenchmarkTick(b *testing.B) {
+	tr, _ := configured(b, whole("interactive"))
+	calls := make([]Pending, 10_000)
+	for i := range calls {
+		tr.Watch(&calls[i], "interactive", "m", start, true, nil)
+	}
+	n, begin := 0, cpu()
+	for b.Loop() {
+		n++
+		tr.Tick(start.Add(time.Second))
+	}
+	b.ReportMetric(float64(cpu()-begin)/float64(n)/1e6, "cpu-ms/op")
+}
+
+// BenchmarkSnapshot is what a snapshot of 200 series takes, and to restore it.
+func BenchmarkSnapshot(b *testing.B) {
+	tr, _ := full(b, 1)
+	var snapshot []byte
+	var writing, reading time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		begin := cpu()
+		snapshot = tr.Snapshot()
+		middle := cpu()
+		if err := New().Restore(snapshot); err != nil {
+			b.Fatal(err)
+		}
+		writing, reading = writing+middle-begin, reading+cpu()-middle
+	}
+	b.ReportMetric(float64(len(snapshot))/(1<<20), "MiB")
+	b.ReportMetric(float64(writing)/float64(n)/1e6, "cpu-ms/snapshot")
+	b.ReportMetric(float64(reading)/float64(n)/1e6, "cpu-ms/restore")
+}
+
 // cpu returns what the process has taken of processors.
 func cpu() time.Duration {
 	var u syscall.Rusage

@@ -84,13 +84,6 @@ func (g *grid) put(row, col int, n int64) {
 // add adds to a cell, which stays between 0 and maxCell, and returns what it
 // has become more.
 func (g *grid) add(row, col int, n int64) int64 {
-	if o := row*int(g.off[len(g.off)-1]) + int(g.off[col]); g.off[col+1]-g.off[col] == openWidth {
-		// As nearly always, in the hour that is being counted.
-		if now := int64(binary.LittleEndian.Uint32(g.data[o:])) + n; uint64(now) < 1<<32 {
-			binary.LittleEndian.PutUint32(g.data[o:], uint32(now))
-			return n
-		}
-	}
 	was := g.get(row, col)
 	now := min(max(was+n, 0), maxCell)
 	if now != was {

@@ -25,8 +25,15 @@ type aging struct {
 	lost   *atomic.Int64
 }
 
+// firstHour and lastHour are those that are kept by minutes.
 func (a *aging) firstHour() int64 { return floorDiv(a.minute, 60) - keptHours + 1 }
 func (a *aging) lastHour() int64  { return floorDiv(a.minute+leap, 60) }
+
+// byMinute tells whether the minute of a second is kept as such.
+func (a *aging) byMinute(second int64) bool {
+	hour := floorDiv(second, 3600)
+	return hour >= a.firstHour() && hour <= a.lastHour()
+}
 
 // keeps tells whether a day is kept by hours.
 func (a *aging) keeps(day int64) bool {

@@ -1,12 +1,10 @@
 package slo
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 )
 
 // The format of Snapshot and Changes, version 1. Numbers are varints as encoding/binary
@@ -104,37 +102,42 @@ func (c *class) header(b []byte) []byte {
 	return b
 }
 
+// part is an hour or a day of a series, to be encoded.
+type part interface {
+	encode(b []byte, all bool) []byte
+}
+
+// parts returns the hours and the days of a series: all of them, or those with changes.
+func (s *series) parts(a *aging, all bool) (hours, days []part) {
+	for h := a.firstHour(); h <= a.lastHour(); h++ {
+		if x := s.hours[slot(h, hourSlots)]; x != nil && x.hour == h && (all || x.dirty != 0) {
+			hours = append(hours, x)
+		}
+	}
+	today := floorDiv(a.minute, minutesPerDay)
+	for d := today - keptDays + 1; d <= today+1; d++ {
+		if x := s.days[slot(d, daySlots)]; x != nil && x.day == d && (all || x.dirty != 0) {
+			days = append(days, x)
+		}
+	}
+	return hours, days
+}
+
 // encode appends the counts of a series: all of them, or what has changed. From then on
-// none has changed. It returns false when there was nothing to append.
-func (s *series) encode(b []byte, a *aging, all bool) ([]byte, bool) {
-	var hours []*hourCells
-	for _, h := range s.hours {
-		if h == nil || h.hour > a.lastHour() {
-			continue
-		}
-		if all || h.dirty != 0 {
-			hours = append(hours, h)
-		}
-	}
-	var days []*dayCells
-	for _, d := range s.days {
-		if d != nil && a.keeps(d.day) && (all || d.dirty != 0) {
-			days = append(days, d)
-		}
-	}
+// none has changed. It returns false when there was nothing to append. rest is called after each
+// part, and may let go of the lock.
+func (s *series) encode(b []byte, a *aging, all bool, rest func()) ([]byte, bool) {
+	hours, days := s.parts(a, all)
 	if !all && len(hours)+len(days) == 0 {
 		return b, false
 	}
-	slices.SortFunc(hours, func(a, b *hourCells) int { return cmp.Compare(a.hour, b.hour) })
-	slices.SortFunc(days, func(a, b *dayCells) int { return cmp.Compare(a.day, b.day) })
 	b = appendText(b, s.model)
-	b = binary.AppendUvarint(b, uint64(len(hours)))
-	for _, h := range hours {
-		b = h.encode(b, all)
-	}
-	b = binary.AppendUvarint(b, uint64(len(days)))
-	for _, d := range days {
-		b = d.encode(b, s.layout.counts, all)
+	for _, parts := range [][]part{hours, days} {
+		b = binary.AppendUvarint(b, uint64(len(parts)))
+		for _, x := range parts {
+			b = x.encode(b, all)
+			rest()
+		}
 	}
 	return b, true
 }
@@ -162,7 +165,8 @@ func (h *hourCells) encode(b []byte, all bool) []byte {
 	return b
 }
 
-func (d *dayCells) encode(b []byte, counts int, all bool) []byte {
+func (d *dayCells) encode(b []byte, all bool) []byte {
+	counts := len(d.total) / 2
 	rows := d.dirty
 	if all {
 		rows = 1<<24 - 1

@@ -95,3 +95,18 @@ type Config struct {
 	Freeze   float64 `json:"freeze"`
 	MinCalls int64   `json:"min_calls"`
 }
+
+// Objective returns the objective of a name in a class, nil where there is none.
+func (c *Config) Objective(class, name string) *Objective {
+	for i := range c.Classes {
+		if c.Classes[i].Name != class {
+			continue
+		}
+		for j := range c.Classes[i].Objectives {
+			if c.Classes[i].Objectives[j].Name == name {
+				return &c.Classes[i].Objectives[j]
+			}
+		}
+	}
+	return nil
+}

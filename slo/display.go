@@ -26,17 +26,20 @@ type ring struct {
 	latest int // of closed
 }
 
-// add counts a time in the current part.
-func (d *display) add(n Number, part int64, t time.Duration) {
-	r := d.rings[n]
-	if r == nil {
-		r = &ring{part: part}
-		d.rings[n] = r
+// current returns the histogram of the current part.
+func (d *display) current(n Number, part int64) *Histogram {
+	if r := d.rings[n]; r != nil && r.part == part {
+		return &r.open
 	}
-	if r.part != part {
-		r.turn(part)
+	return d.turn(n, part)
+}
+
+func (d *display) turn(n Number, part int64) *Histogram {
+	if d.rings[n] == nil {
+		d.rings[n] = &ring{part: part}
 	}
-	r.open.Add(t)
+	d.rings[n].turn(part)
+	return &d.rings[n].open
 }
 
 // turn closes the current part when its time is over. Where the clock steps back,

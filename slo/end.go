@@ -1,6 +1,10 @@
 package slo
 
-import "time"
+import (
+	"math"
+	"runtime"
+	"time"
+)
 
 // End judges what has not been judged, and lets the call go. For a call that was not followed, Watch may come
 // directly before; then all is judged by f.
@@ -40,23 +44,26 @@ func (t *Tracker) End(p *Pending, f *Facts) {
 	if judged && answered && s.model == OtherModel && c.series[p.model] == nil {
 		t.admit(c, a, p.model, true) // for the calls that come
 	}
-	ended := f.Ended.Sub(p.received)
-	var out [MaxObjectives]decision
-	p.decide(a, f, ended, &out)
+	out := &c.decisions
+	p.endSecond = p.decide(a, f, f.Ended.Sub(p.received), out)
+	x := spot{second: math.MinInt64} // none
 	for i := range p.def.cols {
 		o := &out[i]
 		if p.marks[i].decided() {
 			continue
 		}
+		p.mark(i, o)
 		switch {
+		case o.verdict == NotCounted:
 		case p.def != c.def:
 			c.count(a, s, p.def, i, o.verdict, o.second, 1)
-		case o.verdict != NotCounted:
-			s.count(a, i, o.verdict, o.second, 1)
+		default:
+			if x.second != o.second {
+				s.spot(&x, a, o.second)
+			}
+			s.count(a, &x, i, o.verdict, 1)
 		}
-		p.mark(i, o)
 	}
-	p.endSecond = a.place(p.instant(ended))
 	p.input, p.output = -1, -1
 	t.tokens(c, a, s, p, f)
 	p.display(a, s, f)
@@ -99,9 +106,9 @@ func (c *class) tally(a *aging, s *series, q Quantity, second, was, is int64) {
 // display adds times that were not known before to those that are shown.
 func (p *Pending) display(a *aging, s *series, f *Facts) {
 	for _, n := range p.def.numbers {
-		if v := f.Values[n]; v.kind == exact && p.shown>>n&1 == 0 {
+		if v := &f.Values[n]; v.kind == exact && p.shown>>n&1 == 0 {
 			p.shown |= 1 << n
-			s.display.add(n, a.part, v.d)
+			s.display.current(n, a.part).Add(v.d)
 		}
 	}
 }
@@ -129,9 +136,9 @@ func (t *Tracker) Correct(p *Pending, f *Facts) {
 		return
 	}
 	s.age(a)
-	var out [MaxObjectives]decision
-	p.decide(a, f, f.Ended.Sub(p.received), &out)
-	lost := s.hour(a, floorDiv(p.endSecond, 3600)) == nil
+	out := &c.decisions
+	p.decide(a, f, f.Ended.Sub(p.received), out)
+	lost := !a.byMinute(p.endSecond)
 	for i := range p.def.cols {
 		was, is := p.marks[i].verdict(), out[i].verdict
 		if p.marks[i]&early != 0 || was == is || is == UnknownKept && was != NotCounted {
@@ -141,7 +148,7 @@ func (t *Tracker) Correct(p *Pending, f *Facts) {
 		if was == NotCounted {
 			second = p.endSecond
 		}
-		if s.hour(a, floorDiv(second, 3600)) == nil {
+		if !a.byMinute(second) {
 			lost = true
 			continue
 		}
@@ -175,7 +182,7 @@ func (t *Tracker) Forget(p *Pending) {
 	a := t.clock.state.Load()
 	s.age(a)
 	for i := range p.def.cols {
-		if s.hour(a, floorDiv(p.at[i], 3600)) != nil {
+		if p.marks[i].decided() && a.byMinute(p.at[i]) {
 			c.count(a, s, p.def, i, p.marks[i].verdict(), p.at[i], -1)
 		}
 	}
@@ -208,12 +215,18 @@ func (c *class) scan(look func(*Pending)) {
 			look(p)
 		}
 		if n%some == 0 {
-			c.mu.Unlock()
-			c.mu.Lock()
+			c.pause()
 		}
 	}
 	cursor.unlink()
 	c.mu.Unlock()
+}
+
+// pause lets others have the class's lock, which is held again afterwards.
+func (c *class) pause() {
+	c.mu.Unlock()
+	runtime.Gosched() // else nobody who waits comes in between
+	c.mu.Lock()
 }
 
 // Tick judges what is awaited: what has passed its threshold by now. It is called every

@@ -24,12 +24,14 @@ func many(tr *Tracker, class string, at time.Time, good, bad int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := tr.at(c, a, "m", true)
+	var x spot
+	s.spot(&x, a, at.Unix())
 	for col := range c.layout.keys {
 		if good > 0 {
-			s.count(a, col, Good, at.Unix(), good)
+			s.count(a, &x, col, Good, good)
 		}
 		if bad > 0 {
-			s.count(a, col, Bad, at.Unix(), bad)
+			s.count(a, &x, col, Bad, bad)
 		}
 	}
 }

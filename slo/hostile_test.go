@@ -14,12 +14,12 @@ func seeds(t testing.TB) (snapshot, changes []byte) {
 	t.Helper()
 	tr, _ := configured(t, twoClasses()...)
 	many(tr, "plain", start.AddDate(0, 0, -20), 1000, 70_000)
-	for i := range 200 {
-		at := start.Add(time.Duration(i) * 7 * time.Second)
+	for i := range 16 {
+		at := start.Add(time.Duration(i) * 47 * time.Second)
 		f := factsFor(at)
 		f.Input = int64(i)
 		record(tr, []string{"plain", "qualified"}[i%2], []string{"a", "b"}[i%3/2], at, f)
-		if i == 150 {
+		if i == 12 {
 			snapshot = tr.Snapshot()
 		}
 	}
@@ -112,7 +112,9 @@ func TestBomb(t *testing.T) {
 	b := begin(kindSnapshot)
 	b = binary.AppendVarint(b, minuteOf(start))
 	b = binary.AppendUvarint(b, MaxClasses)
-	text := func(n int) { b = appendText(b, string(rune('a'+n%26))+string(rune('a'+n/26%26))+string(rune('a'+n/676))) }
+	text := func(n int) {
+		b = appendText(b, string(rune('a'+n%26))+string(rune('a'+n/26%26))+string(rune('a'+n/676)))
+	}
 	for c := range MaxClasses {
 		text(c)
 		b = binary.AppendUvarint(b, 0)

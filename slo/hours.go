@@ -25,6 +25,8 @@ type hourCells struct {
 	outside    uint64 // a bit for each minute
 	dirty      uint64 // the same, of minutes changed since they were last written
 	packed     bool
+	// open is whether all columns had openWidth when it was made.
+	open bool
 }
 
 // openWidth is how many bytes each count has in an hour that is being counted: enough,
@@ -32,12 +34,31 @@ type hourCells struct {
 const openWidth = 4
 
 func newHour(hour int64, l *layout, width uint16) *hourCells {
-	return &hourCells{hour: hour, cells: newGrid(60, l.cols, width), total: make([]int64, l.cols)}
+	return &hourCells{hour: hour, cells: newGrid(60, l.cols, width), total: make([]int64, l.cols), open: width == openWidth}
+}
+
+// wide returns the counts of a minute in openWidth each, nil where they are not so.
+func (h *hourCells) wide(row int) []byte {
+	stride := int(h.cells.off[len(h.cells.off)-1])
+	if !h.open || stride != openWidth*len(h.total) {
+		return nil
+	}
+	return h.cells.data[row*stride : (row+1)*stride]
+}
+
+// pack makes the hour small, when it has been counted.
+func (h *hourCells) pack() {
+	h.cells.pack()
+	h.packed, h.open = true, false
 }
 
 // add adds to a count of a minute.
 func (h *hourCells) add(row, col int, n int64) {
-	n = h.cells.add(row, col, n)
+	h.added(row, col, h.cells.add(row, col, n))
+}
+
+// added is told what has been added to a cell.
+func (h *hourCells) added(row, col int, n int64) {
 	h.total[col] += n
 	if h.outside>>row&1 == 1 {
 		h.out[col] += n
@@ -110,7 +131,7 @@ func (h *hourCells) sum(a, b int, in, out []int64) (minutes int64) {
 }
 
 func (h *hourCells) remap(l *layout, from []int) {
-	h.cells = h.cells.remap(from)
+	h.cells, h.open = h.cells.remap(from), false
 	h.total = pick(h.total, from)
 	if h.out != nil {
 		h.out = pick(h.out, from)

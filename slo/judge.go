@@ -39,6 +39,17 @@ func (p *Pending) sentAt() (time.Duration, bool) {
 	return at.Sub(p.received), true
 }
 
+// due returns what nextDue does for a call that has just begun.
+func (d *definition) due(streamed, sender bool) time.Duration {
+	switch {
+	case !streamed:
+		return d.dueEnd
+	case sender && d.upstream:
+		return math.MinInt64
+	}
+	return d.dueToken
+}
+
 // nextDue returns the earliest time at which something may be missed. When a call is sent may
 // change, so what depends on it is always due.
 func (p *Pending) nextDue() time.Duration {
@@ -77,6 +88,7 @@ func (t *Tracker) expire(c *class, p *Pending, until time.Duration) {
 			first = min(first, d)
 		}
 	}
+	p.due = p.nextDue()
 	if first == math.MaxInt64 {
 		return
 	}
@@ -103,7 +115,9 @@ func (t *Tracker) resolve(c *class, a *aging, p *Pending, answered bool) *series
 		return nil
 	}
 	if p.series != nil && !p.series.dead {
-		p.series.age(a)
+		if p.series.seen != a.minute {
+			p.series.age(a)
+		}
 		return p.series
 	}
 	first := p.series == nil
@@ -131,7 +145,9 @@ func (c *class) count(a *aging, s *series, d *definition, col int, v Verdict, se
 			return
 		}
 	}
-	s.count(a, col, v, second, n)
+	var x spot
+	s.spot(&x, a, second)
+	s.count(a, &x, col, v, n)
 }
 
 // judge returns what the call is for a column about a time, after how long that fell, and whether
@@ -204,16 +220,18 @@ type decision struct {
 }
 
 // decide judges all columns by the facts, those that were decided early as they
-// were.
-func (p *Pending) decide(a *aging, f *Facts, ended time.Duration, out *[MaxObjectives]decision) {
+// were, and returns the second of the end.
+func (p *Pending) decide(a *aging, f *Facts, ended time.Duration, out *[MaxObjectives]decision) (end int64) {
 	d := p.def
-	end := a.place(p.instant(ended))
+	end = a.place(p.instant(ended))
 	bad, unknown := false, false
 	first := int64(math.MaxInt64)
 	for _, i := range d.timed {
 		o, col := &out[i], &d.cols[i]
 		if m := p.marks[i]; m&early != 0 {
 			*o = decision{p.at[i], m.verdict(), true}
+		} else if col.plain {
+			*o = decision{end, f.Values[col.number].Against(col.threshold), false}
 		} else {
 			v, at, sure := p.judge(col, f, ended)
 			*o = decision{end, v, sure && col.awaited}
@@ -257,6 +275,7 @@ func (p *Pending) decide(a *aging, f *Facts, ended time.Duration, out *[MaxObjec
 			o.second = first
 		}
 	}
+	return end
 }
 
 // success judges how a call ended.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +18,9 @@ type column struct {
 	threshold time.Duration
 	fallback  Number // equals number where there is none
 	when      []Condition
-	// awaited is whether a call can be judged before it ends.
-	awaited bool
+	// awaited is whether a call can be judged before it ends; plain whether it is judged
+	// by its value at the end, and by nothing else.
+	awaited, plain bool
 }
 
 // definition is a class as its calls are judged. It does not change; a reload makes another.
@@ -31,7 +33,11 @@ type definition struct {
 	success []int
 	goodput []int
 	numbers []Number // timed numbers that objectives are about, for display
-	layout  *layout
+	// dueToken is the least threshold that a streamed call may miss, and dueEnd
+	// one that is not; upstream is whether one counts from when the call was sent.
+	dueToken, dueEnd time.Duration
+	upstream         bool
+	layout           *layout
 }
 
 // kinds is how many counts a column has: good, bad and unknown.
@@ -119,7 +125,7 @@ func tallyOf(q Quantity) int {
 }
 
 func newDefinition(class Class) *definition {
-	d := &definition{class: class, column: make([]int, len(class.Objectives))}
+	d := &definition{class: class, column: make([]int, len(class.Objectives)), dueToken: math.MaxInt64, dueEnd: math.MaxInt64}
 	var others []string
 	for _, o := range class.Objectives {
 		if o.Number != Goodput {
@@ -151,7 +157,7 @@ func newDefinition(class Class) *definition {
 		default:
 			d.timed = append(d.timed, i)
 			if c.awaited {
-				d.awaited = append(d.awaited, i)
+				d.await(i)
 			}
 			if !slices.Contains(d.numbers, c.number) {
 				d.numbers = append(d.numbers, c.number)
@@ -160,6 +166,19 @@ func newDefinition(class Class) *definition {
 	}
 	d.layout = newLayout(keys, class.Valid)
 	return d
+}
+
+// await adds a column to those that can be judged before the end.
+func (d *definition) await(i int) {
+	d.awaited = append(d.awaited, i)
+	switch c := &d.cols[i]; c.number {
+	case E2E:
+		d.dueEnd, d.dueToken = min(d.dueEnd, c.threshold), min(d.dueToken, c.threshold)
+	case TTFT, TTFTVisible:
+		d.dueToken = min(d.dueToken, c.threshold)
+	case TTFTUpstream:
+		d.upstream = true
+	}
 }
 
 // goodputOf stands in a goodput's key before what stands for all other objectives of the
@@ -174,6 +193,9 @@ func newColumn(o Objective, key string) column {
 	switch o.Number {
 	case TTFT, TTFTUpstream, TTFTVisible, E2E, Queue:
 		c.awaited = len(o.When) == 0
+	case Success, Goodput:
+	default:
+		c.plain = len(o.When) == 0 && c.fallback == c.number
 	}
 	return c
 }

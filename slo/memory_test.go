@@ -38,10 +38,12 @@ func full(t testing.TB, every int) (*Tracker, time.Time) {
 				for m := range 20 {
 					s := tr.at(c, a, models[m], true)
 					n := int64(20+m*20) * scale
+					var x spot
+					s.spot(&x, a, now.Unix())
 					for col := range c.layout.keys {
-						s.count(a, col, Good, now.Unix(), n-n/20+rng.Int64N(n/10+1))
-						s.count(a, col, Bad, now.Unix(), rng.Int64N(n/100+2))
-						s.count(a, col, UnknownKept, now.Unix(), rng.Int64N(n/50+2))
+						s.count(a, &x, col, Good, n-n/20+rng.Int64N(n/10+1))
+						s.count(a, &x, col, Bad, rng.Int64N(n/100+2))
+						s.count(a, &x, col, UnknownKept, rng.Int64N(n/50+2))
 					}
 				}
 				c.mu.Unlock()
@@ -60,7 +62,7 @@ func full(t testing.TB, every int) (*Tracker, time.Time) {
 				for _, n := range c.def.numbers {
 					for range 20 {
 						d := time.Duration(float64(time.Second) * (0.1 + rng.ExpFloat64()*0.7))
-						s.display.add(n, part, d)
+						s.display.current(n, part).Add(d)
 					}
 				}
 			}
@@ -97,35 +99,5 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/(1<<20), "MiB")
 		runtime.KeepAlive(tr)
-	}
-}
-
-// BenchmarkStatus is what a status over 200 series of eight objectives costs.
-func BenchmarkStatus(b *testing.B) {
-	tr, now := full(b, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		tr.Status(now)
-	}
-}
-
-// BenchmarkSnapshot is what a snapshot of the same takes.
-func BenchmarkSnapshot(b *testing.B) {
-	tr, _ := full(b, 1)
-	size := 0
-	for b.Loop() {
-		size = len(tr.Snapshot())
-	}
-	b.ReportMetric(float64(size)/(1<<20), "MiB")
-}
-
-// BenchmarkRestore is what it takes to read it.
-func BenchmarkRestore(b *testing.B) {
-	tr, _ := full(b, 1)
-	snapshot := tr.Snapshot()
-	for b.Loop() {
-		if err := New().Restore(snapshot); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

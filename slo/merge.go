@@ -157,8 +157,7 @@ func (s *series) mergeHour(a *aging, x imageHour, from []int, since int64, same 
 		h.turn(r, outside)
 	}
 	if h != nil && !h.packed && x.hour < floorDiv(a.minute, 60) {
-		h.cells.pack()
-		h.packed = true
+		h.pack()
 	}
 }
 

@@ -64,6 +64,10 @@ func (m *models) leave(name string) {
 // at returns the series of a model, as far as it has proven to be one or
 // answered says so, and else that of OtherModel. The class's lock is held.
 func (t *Tracker) at(c *class, a *aging, model string, answered bool) *series {
+	if s := c.recent; s != nil && s.model == model && !s.dead {
+		s.age(a)
+		return s
+	}
 	s := c.series[model]
 	if s == nil && model != OtherModel {
 		s = t.admit(c, a, model, answered)
@@ -77,6 +81,7 @@ func (t *Tracker) at(c *class, a *aging, model string, answered bool) *series {
 		c.series[model] = s
 	}
 	s.age(a)
+	c.recent = s
 	return s
 }
 

@@ -13,8 +13,8 @@ const (
 // seconds counts good and bad calls second by second, for a little longer than an outage
 // takes to show. A verdict's second is that of its decision.
 type seconds struct {
-	at [secondSlots]int64
-	n  []uint32 // for each second and column: good, bad
+	second [secondSlots]int64
+	n      []uint32 // for each second and column: good, bad
 	// width is how many of n a second has.
 	width int
 }
@@ -22,40 +22,36 @@ type seconds struct {
 func (s *seconds) init(cols int) {
 	s.width = 2 * cols
 	s.n = make([]uint32, secondSlots*s.width)
-	for i := range s.at {
-		s.at[i] = longAgo
+	for i := range s.second {
+		s.second[i] = longAgo
 	}
 }
 
-// add adds n calls to a second. now is the last second that is known to have begun.
-func (s *seconds) add(now int64, col int, bad bool, second, n int64) {
+// at returns the counts of a second, nil if that is too long ago. now is the last second that is known
+// to have begun.
+func (s *seconds) at(now, second int64) []uint32 {
 	i := int(second & (secondSlots - 1))
-	if s.at[i] != second && (n < 0 || !s.turn(now, i, second)) {
-		return
+	if s.second[i] != second && !s.turn(now, i, second) {
+		return nil
 	}
-	i = i*s.width + 2*col
-	if bad {
-		i++
-	}
-	s.n[i] = uint32(min(max(int64(s.n[i])+n, 0), 1<<32-1))
+	return s.n[i*s.width:][:s.width]
 }
 
 // turn gives a place to a second, unless that is too long ago.
 func (s *seconds) turn(now int64, i int, second int64) bool {
-	if second <= now-secondSlots || s.at[i] > second && s.at[i] <= now {
+	if second <= now-secondSlots || s.second[i] > second && s.second[i] <= now {
 		return false
 	}
-	s.at[i] = second
-	clear(s.n[i*s.width : (i+1)*s.width])
+	s.second[i] = second
+	clear(s.n[i*s.width:][:s.width])
 	return true
 }
 
 // sum adds good and bad of the seconds up to now to dst, two for each column.
 func (s *seconds) sum(now int64, dst []int64) {
-	width := s.width
-	for i, at := range s.at {
+	for i, at := range s.second {
 		if at > now-outageSeconds && at <= now {
-			for c, n := range s.n[i*width : (i+1)*width] {
+			for c, n := range s.n[i*s.width:][:s.width] {
 				dst[c] += int64(n)
 			}
 		}
@@ -66,7 +62,7 @@ func (s *seconds) sum(now int64, dst []int64) {
 func (s *seconds) remap(from []int) {
 	was := *s
 	s.init(len(from))
-	s.at = was.at
+	s.second = was.second
 	width, old := s.width, was.width
 	for i := range secondSlots {
 		for c, o := range from {

@@ -27,7 +27,7 @@ type Pending struct {
 	nanos    int64         // behind it
 	body     time.Duration // received to body read
 	admitted time.Duration // received to admitted
-	due      time.Duration // when the next objective is missed, as far as known
+	due      time.Duration // before it no objective is missed
 
 	stage
 
@@ -73,7 +73,7 @@ func (p *Pending) instant(d time.Duration) int64 {
 // whether it may have a first token. sent may be nil, if nothing is told before
 // the end. A call of a class that is not configured counts nowhere.
 func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, streamed bool, sent Sender) {
-	if p.next != nil {
+	if p.class != nil && !p.ended {
 		t.Forget(p)
 	}
 	// What at, input and output hold of an earlier call is not looked at.
@@ -87,7 +87,7 @@ func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, str
 	c.mu.Lock()
 	if c.def != nil {
 		p.class, p.def = c, c.def
-		p.due = p.nextDue()
+		p.due = c.def.due(streamed, sent != nil)
 		p.next, p.prev = &c.waiting, c.waiting.prev
 		p.prev.next, c.waiting.prev = p, p
 	}
@@ -118,7 +118,6 @@ func (t *Tracker) Admitted(p *Pending, at time.Time) {
 		p.admitted = at.Sub(p.received)
 		t.expire(c, p, p.admitted)
 		p.let = true
-		p.due = p.nextDue()
 		c.mu.Unlock()
 	}
 }
@@ -146,7 +145,6 @@ func (t *Tracker) FirstToken(p *Pending, at time.Time) {
 			}
 		}
 	}
-	p.due = p.nextDue()
 	c.mu.Unlock()
 }
 
@@ -164,7 +162,6 @@ func (t *Tracker) FirstVisible(p *Pending, at time.Time) {
 			t.early(c, p, i, Good, d)
 		}
 	}
-	p.due = p.nextDue()
 	c.mu.Unlock()
 }
 

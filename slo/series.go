@@ -1,14 +1,14 @@
 package slo
 
+import "encoding/binary"
+
 // series is the counts of one model of a class. The class's lock is held.
 type series struct {
 	model  string
 	layout *layout
 	hours  [hourSlots]*hourCells
 	days   [daySlots]*dayCells
-	// recent are the cells of second's hour, minute its minute: what was counted last.
-	recent         *hourCells
-	second, minute int64
+	recent *hourCells // what was counted last; one of hours
 	// dead says that calls on their way find another series in its place.
 	dead bool
 	// seen is the newest minute that aging has looked at, closed the first that is not
@@ -34,39 +34,78 @@ func newSeries(model string, l *layout) *series {
 	return s
 }
 
-// count adds n calls of a verdict to a column, in the minute of a second. aging is
-// what the tracker's clock says.
-func (s *series) count(a *aging, col int, v Verdict, second, n int64) {
-	minute, h := s.at(a, second)
-	c := kinds*col + int(v) - 1
-	outside := false
-	if h == nil {
-		s.coarse(a, minute, c, n)
-	} else {
-		row := int(minute - h.hour*60)
-		h.add(row, c, n)
-		outside = h.outside>>row&1 == 1
+// spot is where the counts of one second go.
+type spot struct {
+	second, minute int64
+	hour           *hourCells // nil: not kept by minutes
+	row            int
+	wide           []byte // of hour and row, if it is so
+	// life is the part of series.life that they join at once; nil: when the minute has closed.
+	life []int64
+	// seconds is the part of series.seconds; nil: it is too long ago.
+	seconds []uint32
+}
+
+// spot returns where the counts of a second go. It holds until anything else is done to the series.
+func (s *series) spot(x *spot, a *aging, second int64) {
+	x.second, x.wide, x.life, x.seconds = second, nil, s.life, s.seconds.at(a.second, second)
+	x.minute, x.hour = s.at(a, second)
+	if x.hour == nil {
+		return
 	}
+	x.row = int(x.minute - x.hour.hour*60)
+	x.wide = x.hour.wide(x.row)
 	switch {
-	case h != nil && s.layout.qualified() && minute >= s.closed && minute > s.adopted:
-		// It joins when the minute has closed.
-	case outside:
-		s.lifeOut[c] += n
-	default:
-		s.life[c] += n
+	case s.layout.qualified() && x.minute >= s.closed && x.minute > s.adopted:
+		x.life = nil
+	case x.hour.outside>>x.row&1 == 1:
+		x.life = s.lifeOut
 	}
-	if v != UnknownKept {
-		s.seconds.add(a.second, col, v == Bad, second, n)
+}
+
+// count adds n calls of a verdict to a column. a is what the tracker's clock says.
+func (s *series) count(a *aging, x *spot, col int, v Verdict, n int64) {
+	c := kinds*col + int(v) - 1
+	x.add(s, a, c, n)
+	if x.life != nil {
+		x.life[c] += n
 	}
+	if x.seconds != nil && v != UnknownKept {
+		i := 2 * col
+		if v == Bad {
+			i++
+		}
+		x.seconds[i] = uint32(min(max(int64(x.seconds[i])+n, 0), 1<<32-1))
+	}
+}
+
+// add adds to a count.
+func (x *spot) add(s *series, a *aging, c int, n int64) {
+	if cell := openWidth * c; cell < len(x.wide) {
+		// As nearly always: it is the hour that is being counted.
+		is := int64(binary.LittleEndian.Uint32(x.wide[cell:])) + n
+		if uint64(is) < 1<<32 {
+			binary.LittleEndian.PutUint32(x.wide[cell:], uint32(is))
+			x.hour.added(x.row, c, n)
+			return
+		}
+	}
+	if x.hour == nil {
+		s.coarse(a, x.minute, c, n)
+		return
+	}
+	x.wide = nil
+	x.hour.add(x.row, c, n)
 }
 
 // at returns the minute of a second, and the cells of its hour, nil if it is not kept by minutes.
 func (s *series) at(a *aging, second int64) (minute int64, h *hourCells) {
-	if s.recent == nil || second != s.second {
-		s.second, s.minute = second, floorDiv(second, 60)
-		s.recent = s.hour(a, floorDiv(s.minute, 60))
+	minute = floorDiv(second, 60)
+	if h = s.recent; h == nil || minute-h.hour*60 < 0 || minute-h.hour*60 >= 60 {
+		h = s.hour(a, floorDiv(minute, 60))
+		s.recent = h
 	}
-	return s.minute, s.recent
+	return minute, h
 }
 
 // tally adds to what the envelope is judged by.
@@ -144,8 +183,7 @@ func (s *series) age(a *aging) {
 				s.merge(a, h)
 				s.hours[i] = nil
 			case h.hour < hour && !h.packed:
-				h.cells.pack()
-				h.packed = true
+				h.pack()
 			}
 		}
 		s.recent = nil

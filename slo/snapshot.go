@@ -51,18 +51,35 @@ func (c *class) encode(b []byte, a *aging, all bool) ([]byte, bool) {
 	var series []byte
 	n := 0
 	for _, s := range models {
-		c.mu.Lock()
-		if !s.dead {
-			s.age(a)
-			var some bool
-			if series, some = s.encode(series, a, all); some {
-				n++
-			}
+		var some bool
+		if series, some = c.encodeSeries(series, s, a, all, c.pause); some {
+			n++
 		}
-		c.mu.Unlock()
 	}
 	b = binary.AppendUvarint(b, uint64(n))
 	return append(b, series...), n > 0
+}
+
+// encodeSeries appends a series. All of one takes milliseconds, so calls get their turn between
+// its parts; what they change meanwhile has changed for the next Changes. If an hour has ended
+// meanwhile, though, counts may have moved to days, and it is done again without a pause.
+func (c *class) encodeSeries(b []byte, s *series, a *aging, all bool, pause func()) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.dead {
+		return b, false
+	}
+	s.age(a)
+	before, hour := len(b), floorDiv(s.seen, 60)
+	b, some := s.encode(b, a, all, func() {
+		if all {
+			pause()
+		}
+	})
+	if floorDiv(s.seen, 60) != hour {
+		b, some = s.encode(b[:before], a, all, func() {})
+	}
+	return b, some
 }
 
 // Restore takes what Snapshot returned, in place of all that was counted before. It may come

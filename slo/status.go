@@ -27,7 +27,7 @@ type Status struct {
 	// Objectives has one entry for each class, objective and model that calls were
 	// counted for, and with AllModels the sum over them, which comes first.
 	Objectives []ObjectiveStatus `json:"objectives"`
-	// Lost counts corrections that came too late, calls that were answered and count under
+	// Lost counts, since the process began, corrections that came too late, calls that were answered and count under
 	// OtherModel because there are MaxSeries models already, and counts of a clock that was set
 	// wrong by more than what is kept.
 	Lost int64 `json:"lost,omitempty"`

@@ -69,6 +69,9 @@ type class struct {
 	began  []int64 // of each column: when its counts began, in nanoseconds since 1970
 	since  int64   // the first minute for which its envelope holds
 	series map[string]*series
+	recent *series // the one that at has returned last
+	// decisions is room for End and Correct.
+	decisions [MaxObjectives]decision
 	// waiting is a ring of calls that have not ended, through their next and prev. It is
 	// the start and the end, and no call.
 	waiting Pending

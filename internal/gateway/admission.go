@@ -43,10 +43,7 @@ type Admission struct {
 	// ReaderTimeout is how long one write to the client may be blocked before
 	// the client is cut; 0 is for ever.
 	ReaderTimeout time.Duration
-	// Weights orders the classes: a header may ask for a class of less weight.
-	Weights map[string]int
-
-	forecast forecast
+	forecast      forecast
 }
 
 // DefaultOutput is Admission.DefaultOutput when that is not set.
@@ -93,7 +90,7 @@ func (c *Call) enter(key string) {
 	a := c.options.Admission
 	e := entries.Get().(*entry)
 	c.entry = e
-	if a.Keys != nil {
+	if a.Keys != nil && !c.probe {
 		e.caller, e.status = a.Keys.Lookup(key, c.received)
 	}
 	id := &c.identity
@@ -105,19 +102,6 @@ func (c *Call) enter(key string) {
 	} else {
 		id.Key = c.gateway.keyID(key)
 	}
-	id.Class = a.lower(id.Class, first(c.request.Header, "X-Weir-Class"))
-}
-
-// lower returns the class that a header asks for, if it has less weight.
-func (a *Admission) lower(class, asked string) string {
-	if asked == "" {
-		return class
-	}
-	now, known := a.Weights[class]
-	if w, ok := a.Weights[asked]; ok && (!known || w < now) {
-		return asked
-	}
-	return class
 }
 
 // retries returns how often the client says it has sent the call before.
@@ -136,7 +120,7 @@ func retries(h http.Header) int {
 // knock refuses a caller without a good key, before the body is read.
 func (c *Call) knock() *refusal {
 	a := c.options.Admission
-	if !a.RequireKey {
+	if !a.RequireKey || c.probe {
 		return nil
 	}
 	if r := keyRefusal(c.entry.status); r != nil {
@@ -165,6 +149,9 @@ func (c *Call) admit() *refusal {
 	mode := limit.Enforce
 	if a.Limits != nil {
 		mode = a.Limits.Mode()
+	}
+	if c.probe {
+		return c.admitProbe(mode, now)
 	}
 	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil && mode != limit.Off {
 		if s := a.Budgets.Check(e.caller, now); s.Exceeded && mode == limit.Enforce {

@@ -82,8 +82,9 @@ func newHouse(t *testing.T, policy limit.Policy, q queue.Config) *house {
 		t.Fatal(err)
 	}
 	h.options.Admission = &Admission{
-		Limits: h.limits, Queue: h.queue, Ledger: h.books, Estimates: estimate.New(0, 0), Weights: map[string]int{"interactive": 16, "batch": 1},
+		Limits: h.limits, Queue: h.queue, Ledger: h.books, Estimates: estimate.New(0, 0),
 	}
+	h.options.Weights = map[string]int{"interactive": 16, "batch": 1}
 	return h
 }
 

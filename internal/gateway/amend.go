@@ -36,6 +36,7 @@ func (c *Call) join(rec *call.Record) {
 		if a, learnt := rec.Learnt(span.Engine()); joined && learnt {
 			final = rec.Amended(a)
 			g.amend(rec, final)
+			c.correct(final)
 			if ledger != nil {
 				ledger.Amend(a)
 			}
@@ -53,7 +54,7 @@ func (c *Call) join(rec *call.Record) {
 
 // records returns where the call is recorded durably; nil where it is not.
 func (c *Call) records() Ledger {
-	if c.entry == nil || c.entry.unknownCaller() {
+	if c.entry == nil || c.entry.unknownCaller() || c.probe {
 		return nil
 	}
 	return c.options.Admission.Ledger
@@ -63,10 +64,14 @@ func (c *Call) records() Ledger {
 func (g *Gateway) amend(rec, amended *call.Record) {
 	g.recent.replace(rec, amended)
 	g.failed.replace(rec, amended)
+	g.history.replace(rec, amended)
 }
 
 // phases counts the phases of a record that will not change any more.
 func (g *Gateway) phases(rec *call.Record) {
+	if rec.Probe {
+		return
+	}
 	defer g.forgive()
 	g.metrics.Phases(rec)
 }

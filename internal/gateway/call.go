@@ -14,7 +14,9 @@ import (
 	"github.com/weirgate/weir/internal/limit"
 	"github.com/weirgate/weir/internal/meter"
 	"github.com/weirgate/weir/internal/otlpin"
+	"github.com/weirgate/weir/internal/queue"
 	"github.com/weirgate/weir/internal/telemetry"
+	"github.com/weirgate/weir/slo"
 )
 
 // Next is the handler behind the gateway. An error means that nothing was
@@ -77,13 +79,17 @@ type Call struct {
 	inFlight  place // in live.calls, under its lock
 	awaiting  place // in live.awaiting, under its lock
 	tokenSeen bool  // has been taken off live.awaiting by its own goroutine
+	allHeard  bool  // no instant is waited for any more that objectives go by
 
 	candidates []*dialect.Dialect
 	dialect    *dialect.Dialect
 	beside     *Beside
 	span       telemetry.Span
 	ticket     *otlpin.Ticket // nil unless the engine's own span is waited for
-	counted    int64          // events with output that the GPUs' books have
+	judged     slo.Pending
+	watched    bool  // judged follows the call, which has not ended
+	probe      bool  // see Identity.Probe
+	counted    int64 // events with output that the GPUs' books have
 	wants      call.Request
 	identity   call.Identity
 	instants   call.Instants
@@ -161,6 +167,8 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 	} else {
 		c.identity.TraceID = traceID(r)
 	}
+	c.probe = g.isProbe(r.Header)
+	c.identity.Probe = c.probe
 	key := keys.FromRequest(r.Header, r.URL.RawQuery)
 	if options.Admission != nil {
 		c.enter(key)
@@ -170,7 +178,23 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 	} else {
 		c.identity.Key = g.keyID(key)
 	}
+	if asked := first(r.Header, "X-Weir-Class"); asked != "" {
+		c.identity.Class = options.lower(c.identity.Class, asked)
+	}
 	return c
+}
+
+// lower returns the class that a header asks for, if it has less weight. A class of
+// which nobody knows the weight has that of the default one, as in the queue.
+func (o *Options) lower(class, asked string) string {
+	now, known := o.Weights[class]
+	if !known {
+		now = o.Weights[queue.DefaultClass]
+	}
+	if w, ok := o.Weights[asked]; ok && w < now {
+		return asked
+	}
+	return class
 }
 
 // ID returns the call's id.
@@ -221,6 +245,7 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 		}
 	}
 	c.instants.Admitted = call.Lasting(c.since())
+	c.wasAdmitted()
 	c.watchUpload()
 	c.meter = meter.New(c.dialect, &c.wants)
 	for _, reason := range c.degraded {
@@ -265,8 +290,9 @@ func (c *Call) readRequest() {
 	c.identity.Dialect = c.dialect.Name
 	if !c.wants.Stream {
 		c.gateway.live.settled(c)
-		c.tokenSeen = true
+		c.tokenSeen, c.allHeard = true, true
 	}
+	c.watch()
 	c.policy(&look)
 	look.free()
 }
@@ -299,6 +325,7 @@ func (c *Call) end(err error, panicked any) {
 			c.letGo(true)
 		}
 		c.ticket.Done(time.Now(), nil)
+		c.forget()
 		c.stall.close()
 		if c.upload != nil {
 			c.upload.stop()
@@ -342,6 +369,7 @@ func (c *Call) end(err error, panicked any) {
 	if c.entry != nil {
 		c.settle(rec)
 	}
+	c.judge(rec)
 	c.spans(rec)
 	// A handler that writes after it has returned reaches no meter.
 	c.tap.meter = nil

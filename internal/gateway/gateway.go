@@ -13,6 +13,7 @@ import (
 	"github.com/weirgate/weir/internal/dialect"
 	"github.com/weirgate/weir/internal/keys"
 	"github.com/weirgate/weir/internal/rtt"
+	"github.com/weirgate/weir/slo"
 )
 
 // Budgets that keep memory bounded. They are not knobs: the defaults suit
@@ -43,6 +44,7 @@ type Gateway struct {
 	secret  atomic.Pointer[func() []byte]
 	recent  ring
 	failed  ring
+	history history
 	live    live
 	looks   budget
 	prefix  string
@@ -50,6 +52,8 @@ type Gateway struct {
 	faults  atomic.Int64
 	trips   rtt.Samples // of connections, to clients and upstream
 	beside  atomic.Pointer[Beside]
+	tracker *slo.Tracker // nil judges nothing
+	probing probeMarks
 }
 
 // New returns a Gateway that reports to metrics. Keys have no id until it has a
@@ -122,6 +126,10 @@ func (g *Gateway) keep(rec *call.Record) {
 	if rec.Outcome.Failed() {
 		g.failed.add(rec)
 	}
+	g.history.add(rec, rec.Time.Add(rec.Instants.Ended.Or(0)))
+	if rec.Probe {
+		return // it has series of its own
+	}
 	defer g.forgive()
 	g.metrics.Observe(rec)
 }
@@ -147,6 +155,8 @@ type Options struct {
 	Dialect *dialect.Dialect
 	// Class is the service class of the directive's calls.
 	Class string
+	// Weights orders the classes: a header may ask for a class of less weight.
+	Weights map[string]int
 	// Usage says whether the upstream may be asked for usage.
 	Usage UsagePolicy
 	// Admission is what calls pass before they are sent; nil lets all pass.

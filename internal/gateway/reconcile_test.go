@@ -170,7 +170,7 @@ func TestOverload(t *testing.T) {
 			e := simulated(t, sim.Config{Slots: slots, Truths: 1, NoPrefixCache: true})
 			q := queue.Config{Calls: slots, MaxWaiting: 100_000, MaxPerClass: 100_000, MaxPerKey: 100_000, MaxBytes: 1 << 40, MaxWait: time.Hour, Shed: shed}
 			h := newHouse(t, limit.Policy{Mode: limit.Enforce}, q)
-			h.options.Admission.Weights = map[string]int{"interactive": 16, "completion": 4, "batch": 1}
+			h.options.Weights = map[string]int{"interactive": 16, "completion": 4, "batch": 1}
 			h.options.Class = "interactive"
 			if shed {
 				h.options.Admission.TTFT = due

@@ -39,6 +39,7 @@ func (r *ring) newest() []*call.Record {
 // Filter picks records; empty fields pick all.
 type Filter struct {
 	Key, Model, Run string
+	Class, Upstream string
 	ID              string // ours, the client's request id, or the upstream's response id
 	Outcome         call.Outcome
 	Since           time.Time     // received at or after
@@ -68,6 +69,7 @@ func (g *Gateway) Calls(f Filter) []*call.Record {
 func (f *Filter) picks(rec *call.Record) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	if !is(f.Key, rec.Key) || !is(f.Model, rec.Model) || !is(f.Run, rec.Run) ||
+		!is(f.Class, rec.Class) || !is(f.Upstream, rec.Upstream) ||
 		!is(string(f.Outcome), string(rec.Outcome)) || rec.Time.Before(f.Since) {
 		return false
 	}

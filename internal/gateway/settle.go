@@ -45,7 +45,7 @@ func (c *Call) settle(rec *call.Record) {
 	switch {
 	case e.refused != nil:
 		rec.RefusedBy = e.refused.by
-	case !e.left:
+	case !e.left && !c.probe:
 		if c.dialect.WritesTokens() {
 			rec.EstimatedOutput = estimateOutput(rec)
 		}
@@ -65,7 +65,7 @@ func (c *Call) settle(rec *call.Record) {
 		e.slot.Settle(queue.Tokens{Input: input.Or(e.input), Output: output.Or(e.output)})
 	}
 	e.slot.Release()
-	if a.Ledger != nil && !e.unknownCaller() {
+	if a.Ledger != nil && !e.unknownCaller() && !c.probe {
 		a.Ledger.End(rec)
 	}
 	if a.Budgets != nil && e.caller != nil && e.caller.Budget != nil {
@@ -77,7 +77,7 @@ func (c *Call) settle(rec *call.Record) {
 // known: there is nobody to keep books for, and whoever sends such calls must
 // not fill them.
 func (e *entry) unknownCaller() bool {
-	return e.refused != nil && e.refused.by == byKey && e.caller == nil
+	return e != nil && e.refused != nil && e.refused.by == byKey && e.caller == nil
 }
 
 // learn takes what the upstream reported into the predictions.

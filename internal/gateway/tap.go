@@ -92,9 +92,8 @@ func (t *tap) Write(b []byte) (int, error) {
 	if t.call.beside.GPUs != nil {
 		t.call.wrote(begin)
 	}
-	if !t.call.tokenSeen && t.meter.FirstToken().IsKnown() {
-		t.call.tokenSeen = true
-		t.call.gateway.live.settled(t.call)
+	if !t.call.allHeard {
+		t.call.heard()
 	}
 	if t.pieces%sampleEvery == 0 {
 		t.call.gateway.metrics.AddedDelay(t.call.since() - end)

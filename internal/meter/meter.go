@@ -113,6 +113,9 @@ func (m *Meter) Bytes() int64 { return m.bytes }
 // until then, and for answers that are not streamed.
 func (m *Meter) FirstToken() call.Duration { return m.firstToken }
 
+// FirstVisible returns the same for the first event with more than reasoning.
+func (m *Meter) FirstVisible() call.Duration { return m.firstVisible }
+
 // ContentEvents returns how many content-bearing events of a stream have come:
 // the least number of tokens written so far, since each carries one or more.
 func (m *Meter) ContentEvents() int64 { return m.content }

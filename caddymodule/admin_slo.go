@@ -1,0 +1,87 @@
+package caddymodule
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirgate/weir/internal/alert"
+	"github.com/weirgate/weir/internal/probe"
+	"github.com/weirgate/weir/internal/slofile"
+	"github.com/weirgate/weir/slo"
+)
+
+// theObjectives returns what the running configuration promises and keeps.
+func theObjectives() (*objectives, *App, error) {
+	s := current()
+	if s == nil {
+		return nil, nil, notThere("objectives", "no weir runs")
+	}
+	app := s.rooms.theRunning()
+	if app == nil || !app.promises() {
+		return nil, nil, notThere("objectives", "they are switched off; take slo off out of the global option weir")
+	}
+	return s.rooms.objectives, app, nil
+}
+
+// sloState answers GET /weir/slo: how all objectives stand.
+func sloState(w http.ResponseWriter, _ *http.Request) error {
+	o, app, err := theObjectives()
+	if err != nil {
+		return err
+	}
+	state := struct {
+		Status slo.Status      `json:"status"`
+		Alerts alert.State     `json:"alerts"`
+		Kept   *slofile.Status `json:"kept,omitempty"` // where the counts outlive the process
+	}{Status: o.tracker.Status(time.Now()), Alerts: o.alerts.State()}
+	if f := app.shared.rooms.file(); f != nil {
+		at := f.Status()
+		state.Kept = &at
+	}
+	return respond(w, state)
+}
+
+// file returns the state on disk that is in use, nil when there is none.
+func (r *rooms) file() *slofile.File {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objectives.file
+}
+
+// sloConfig answers GET /weir/slo/config: what is promised, completed.
+func sloConfig(w http.ResponseWriter, _ *http.Request) error {
+	_, app, err := theObjectives()
+	if err != nil {
+		return err
+	}
+	return respond(w, struct {
+		Config slo.Config `json:"config"`
+	}{app.promised})
+}
+
+// sloSnapshot answers GET /weir/slo/snapshot: all counts, in the format of slo, for
+// who adds up several gateways.
+func sloSnapshot(w http.ResponseWriter, _ *http.Request) error {
+	o, _, err := theObjectives()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, err = w.Write(o.tracker.Snapshot())
+	return err
+}
+
+// probesState answers GET /weir/probes.
+func probesState(w http.ResponseWriter, _ *http.Request) error {
+	state := struct {
+		Probes []probe.State `json:"probes"`
+	}{Probes: []probe.State{}}
+	if s := current(); s != nil {
+		if app := s.rooms.theRunning(); app != nil {
+			for _, p := range app.probing {
+				state.Probes = append(state.Probes, p.State())
+			}
+		}
+	}
+	return respond(w, state)
+}

@@ -1,0 +1,261 @@
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	"go.uber.org/zap"
+
+	"github.com/weirgate/weir/internal/alert"
+	"github.com/weirgate/weir/internal/slofile"
+	"github.com/weirgate/weir/slo"
+)
+
+const (
+	// tickEvery is how often calls that are waited for are looked at. What is decided
+	// meanwhile counts for the instant at which it was.
+	tickEvery = time.Second
+	// observeEvery is how often alerts are decided, in ticks.
+	observeEvery = 5
+)
+
+// objectives are what promises are kept with. They outlive configurations.
+type objectives struct {
+	tracker *slo.Tracker
+	alerts  *alert.Manager
+	// rooms.mu guards what follows.
+	// file is the state on disk, nil while none is used, and dir where it lies.
+	file *slofile.File
+	dir  string
+	// inMemory is whether there are counts that no file has.
+	inMemory bool
+	// stopTelling ends the telling of alerts; nil before the first configuration.
+	stopTelling func()
+}
+
+func newObjectives() *objectives {
+	return &objectives{tracker: slo.New(), alerts: alert.New(alert.Options{})}
+}
+
+// stateDir is where counts are kept; "" is nowhere.
+func (a *App) stateDir() string {
+	switch s := a.SLO; {
+	case s != nil && (s.Off || s.State == "off"):
+		return ""
+	case s != nil && s.State != "":
+		return caddy.NewReplacer().ReplaceAll(s.State, "")
+	}
+	return filepath.Join(caddy.AppDataDir(), "weir", "slo")
+}
+
+// promise makes what a configuration promises hold: its objectives, and whom alerts
+// go to. rooms.mu is held.
+func (o *objectives) promise(a *App) error {
+	options, err := a.alertOptions()
+	if err != nil {
+		return err
+	}
+	log := a.log.Named("slo")
+	switch {
+	case o.stopTelling == nil:
+		// Before objectives are configured, so that what an earlier process kept and
+		// nothing is promised of any more is told of.
+		o.stopTelling = background(o.alerts.Run)
+		err = o.open(a.stateDir(), log)
+	case !a.promises():
+		// Nothing is counted any more. What has been stays on disk, for whoever switches
+		// objectives on again.
+		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+		if err := o.close(ctx); err != nil {
+			log.Warn("the latest counts of objectives could not be kept", zap.Error(err))
+		}
+		cancel()
+		o.file, o.inMemory = nil, false
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.tracker.Configure(a.promised, time.Now()); err != nil {
+		return fmt.Errorf("keep objectives: %w", err)
+	}
+	if dropped := o.tracker.Dropped(); len(dropped) > 0 && a.promises() {
+		log.Warn("objectives have changed, and the counts of those before are dropped", zap.Strings("dropped", dropped))
+	}
+	o.alerts.Configure(options)
+	if !a.promises() {
+		return nil
+	}
+	return o.open(a.stateDir(), log)
+}
+
+// closeWait is how long the disk may take for the last counts when objectives are
+// switched off.
+const closeWait = 2 * time.Second
+
+// open takes up what is kept in a directory, and goes on keeping it there. rooms.mu is
+// held.
+func (o *objectives) open(dir string, log *zap.Logger) error {
+	switch {
+	case o.file != nil && dir == o.dir:
+		return nil
+	case o.file != nil || o.inMemory && dir != "":
+		log.Warn("where the counts of objectives are kept changes when the process starts anew", zap.String("state", cmp.Or(dir, "off")))
+		return nil
+	case dir == "":
+		o.inMemory = true
+		return nil
+	}
+	file, err := slofile.Open(dir, o.tracker, slofile.Options{
+		// A process that begins while the one before still ends gets its counts later.
+		Fresh: func() slofile.State { return slo.New() },
+		Report: func(text string, err error) {
+			if err != nil {
+				log.Warn(text, zap.String("state", dir), zap.Error(err))
+				return
+			}
+			log.Info(text, zap.String("state", dir))
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("keep the counts of objectives: %w", err)
+	}
+	go file.Run(context.Background()) // Close ends it, and waits for it
+	o.file, o.dir = file, dir
+	return nil
+}
+
+// end writes what is to be kept and ends what runs. rooms.mu is held.
+func (o *objectives) end(ctx context.Context) error {
+	if o.stopTelling != nil {
+		o.stopTelling()
+	}
+	return o.close(ctx)
+}
+
+// close writes the counts a last time. rooms.mu is held.
+func (o *objectives) close(ctx context.Context) error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Close(ctx)
+}
+
+// alertOptions are the receivers and the words of alerts.
+func (a *App) alertOptions() (alert.Options, error) {
+	o := alert.Options{Warn: a.promised.Warn, Freeze: a.promised.Freeze, AdminURL: a.adminURL, Blame: a.blame}
+	log := a.log.Named("alert")
+	o.Report = func(receiver string, err error) {
+		if err != nil {
+			log.Error("alerts do not arrive; they are tried again", zap.String("receiver", receiver), zap.Error(err))
+			return
+		}
+		log.Info("alerts arrive again", zap.String("receiver", receiver))
+	}
+	o.Receivers = append(o.Receivers, alert.Func("log and caddy events", a.announceAlert))
+	for _, c := range a.Alerts {
+		address, header := c.target()
+		receiver := alert.NewAlertmanager
+		if c.Kind == webhook {
+			receiver = alert.NewWebhook
+		}
+		r, err := receiver(address, header, nil)
+		if err != nil {
+			return o, fmt.Errorf("alert %s: %w", c.Kind, err)
+		}
+		o.Receivers = append(o.Receivers, r)
+		for name, v := range c.Labels {
+			if o.Labels == nil {
+				o.Labels = map[string]string{}
+			}
+			if was, given := o.Labels[name]; given && was != v {
+				return o, fmt.Errorf("alert label %s is %q and %q, and all alerts have all labels; leave one of them", name, was, v)
+			}
+			o.Labels[name] = v
+		}
+	}
+	return o, nil
+}
+
+// alertEvent is the event of Caddy's events app that an alert is; its data has what
+// the alert says.
+const alertEvent = "weir_alert"
+
+// announceAlert writes an alert to the log, and emits it as an event.
+func (a *App) announceAlert(_ context.Context, told alert.Alert) error {
+	fields := []zap.Field{zap.String("status", string(told.Status)), zap.Any("labels", told.Labels), zap.Any("annotations", told.Annotations)}
+	log := a.log.Named("alert")
+	switch {
+	case told.Status == alert.Resolved:
+		log.Info("alert is over", fields...)
+	case told.Severity == alert.Page || told.Severity == alert.Exhausted:
+		log.Error("alert", fields...)
+	default:
+		log.Warn("alert", fields...)
+	}
+	if a.events != nil {
+		a.events.Emit(a.ctx, alertEvent, map[string]any{
+			"status": string(told.Status), "severity": string(told.Severity), "class": told.Class, "objective": told.Objective, "model": told.Model,
+			"starts_at": told.StartsAt, "ends_at": told.EndsAt, "labels": told.Labels, "annotations": told.Annotations, "fingerprint": told.Fingerprint,
+		})
+	}
+	return nil
+}
+
+// judge looks at calls that are waited for, again and again, and decides on alerts.
+func (a *App) judge(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		a.look(time.Now(), n%observeEvery == 0)
+	}
+}
+
+// look judges what has been decided by now, and decides on alerts while this configuration
+// is the one that holds. Those of objectives that are no more end.
+func (a *App) look(now time.Time, decide bool) {
+	o := a.shared.rooms.objectives
+	o.tracker.Tick(now)
+	a.note(now)
+	if decide && a.shared.rooms.theRunning() == a {
+		o.alerts.Observe(now, o.tracker.Status(now))
+	}
+}
+
+// provisionObjectives reads what is promised, and tells what is odd about it.
+func (a *App) provisionObjectives(ctx caddy.Context) error {
+	var warnings []slo.Warning
+	var err error
+	if a.promised, warnings, err = a.objectives(); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		if a.isPreset(w.Class) {
+			continue // known, and stated in the README
+		}
+		a.log.Named("slo").Warn(w.Reason, zap.String("class", w.Class), zap.String("objective", w.Objective))
+	}
+	if app, err := ctx.App("events"); err == nil {
+		a.events, _ = app.(*caddyevents.App)
+	}
+	a.ctx = ctx
+	return nil
+}
+
+// promises tells whether there are objectives.
+func (a *App) promises() bool { return len(a.promised.Classes) > 0 }
+
+// isPreset tells whether a class is as it comes.
+func (a *App) isPreset(class string) bool {
+	return slices.Contains(presets, class) && !slices.ContainsFunc(a.Classes, func(c *ClassConfig) bool { return c.Name == class })
+}

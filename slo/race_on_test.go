@@ -1,0 +1,6 @@
+//go:build race
+
+package slo
+
+// underRace is whether the race detector makes all slower.
+const underRace = true
