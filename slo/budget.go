@@ -12,7 +12,7 @@ const forecastAfter = time.Hour
 
 // budget returns how much of the budget is used. since is when the counts began.
 func (r *report) budget(target Target, n Counts, since time.Time) Budget {
-	total := n.Total()
+	total := n.All()
 	b := Budget{Calls: total, State: StateOK}
 	calls := total
 	b.Allowed, b.Consumed = allowed(total, target), consumed(n.Bad, total, target)
@@ -88,9 +88,9 @@ func spent(bad, calls int64, target Target, share int64) bool {
 	return calls > 0 && compare(bad, million*million, calls, share*int64(million-target)) >= 0
 }
 
-// burnRate returns bad / total / (1 − target), nil without calls.
+// burnRate returns bad / all / (1 − target), nil without calls.
 func burnRate(n Counts, target Target) *float64 {
-	return consumed(n.Bad, n.Total(), target)
+	return consumed(n.Bad, n.All(), target)
 }
 
 // burns tells exactly whether the burn rate is above a factor, which is taken to the nearest millionth.

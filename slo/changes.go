@@ -9,7 +9,7 @@ import (
 // Snapshot, nil if there are none. Counts are absolute, so a Snapshot and all Changes
 // after it restore everything, and it does no harm to apply some of them again
 // from the first on.
-func (t *Tracker) Changes() []byte { return t.encode(kindChanges) }
+func (t *Tracker) Changes() []byte { return t.encode(changesOnly) }
 
 // Apply takes what Changes returned, after Restore of the Snapshot before, in their order, and
 // before the first call: counts are set to what is told, not added. An error changes
@@ -36,8 +36,12 @@ func (t *Tracker) Apply(changes []byte) error {
 			c.reshape(a, nil, x.layout, 0)
 			classes[x.name] = c
 		}
+		for name, c := range was {
+			if classes[name] == nil {
+				t.retire(c)
+			}
+		}
 		t.classes.Store(&classes)
-		t.models.prove(classes)
 	}
 	for _, x := range m.classes {
 		if c := classes[x.name]; c != nil {

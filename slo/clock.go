@@ -122,16 +122,18 @@ func (c *clock) set(now time.Time, minute int64, period Period) *aging {
 	return a
 }
 
-// adopt takes the newest minute of counts that come from elsewhere. What is a day ahead is
-// believed only where nobody has told the time yet.
-func (c *clock) adopt(minute int64, told bool) *aging {
+// adopt takes the newest minute of counts that come from elsewhere. Where nobody has told
+// the time yet, it is believed, and so is the period.
+func (c *clock) adopt(minute int64, period Period, told bool) *aging {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.state.Load()
 	switch {
 	case a == nil:
-		return c.set(time.Unix(minute*60, 0), minute, Period{})
-	case minute > a.minute && (!told || minute <= a.minute+leap):
+		return c.set(time.Unix(minute*60, 0), minute, period)
+	case !told:
+		return c.set(c.now, max(minute, a.minute), period)
+	case minute > a.minute && minute <= a.minute+leap:
 		return c.set(c.now, minute, a.period)
 	}
 	return a

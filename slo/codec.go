@@ -12,6 +12,8 @@ import (
 //
 //	"weirslo" version kind     8 bytes and a byte; kind is 'S' or 'C'
 //	minute                     signed: the newest minute, counted from 1970
+//	rolling                    nanoseconds of a rolling period, 0 for calendar months
+//	zone                       text: the time zone of calendar months, "" for UTC
 //	classes                    how many; for each:
 //	  name                     text
 //	  calls_per_minute         of the envelope
@@ -48,6 +50,7 @@ const (
 // allocate no more than a Tracker may hold anyway.
 const (
 	maxKey   = 512
+	maxZone  = 256
 	maxImage = 256 << 20 // bytes that the counts take when they are unpacked
 )
 
@@ -78,6 +81,16 @@ func open(b []byte, kind byte) ([]byte, error) {
 	return body[head:], nil
 }
 
+// appendTime appends what is known of time.
+func appendTime(b []byte, a *aging) []byte {
+	b = binary.AppendVarint(b, a.minute)
+	b = binary.AppendUvarint(b, uint64(a.period.Rolling))
+	if a.period.Zone == nil {
+		return appendText(b, "")
+	}
+	return appendText(b, a.period.Zone.String())
+}
+
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
@@ -102,10 +115,28 @@ func (c *class) header(b []byte) []byte {
 	return b
 }
 
+// extent is what is encoded.
+type extent int
+
+const (
+	changesOnly extent = iota
+	allOfIt
+	copyOfAll // all of it, for somebody else: what has changed since the last Changes stays so
+)
+
 // part is an hour or a day of a series, to be encoded.
 type part interface {
 	encode(b []byte, all bool) []byte
+	// changed returns which rows have changed since they were last encoded, and change
+	// says that these have.
+	changed() uint64
+	change(rows uint64)
 }
+
+func (h *hourCells) changed() uint64    { return h.dirty }
+func (h *hourCells) change(rows uint64) { h.dirty |= rows }
+func (d *dayCells) changed() uint64     { return uint64(d.dirty) }
+func (d *dayCells) change(rows uint64)  { d.dirty |= uint32(rows) }
 
 // parts returns the hours and the days of a series: all of them, or those with changes.
 func (s *series) parts(a *aging, all bool) (hours, days []part) {
@@ -124,9 +155,10 @@ func (s *series) parts(a *aging, all bool) (hours, days []part) {
 }
 
 // encode appends the counts of a series: all of them, or what has changed. From then on
-// none has changed. It returns false when there was nothing to append. rest is called after each
+// none has changed, unless it is for a copy. It returns false when there was nothing to append. rest is called after each
 // part, and may let go of the lock.
-func (s *series) encode(b []byte, a *aging, all bool, rest func()) ([]byte, bool) {
+func (s *series) encode(b []byte, a *aging, what extent, rest func()) ([]byte, bool) {
+	all := what != changesOnly
 	hours, days := s.parts(a, all)
 	if !all && len(hours)+len(days) == 0 {
 		return b, false
@@ -135,7 +167,11 @@ func (s *series) encode(b []byte, a *aging, all bool, rest func()) ([]byte, bool
 	for _, parts := range [][]part{hours, days} {
 		b = binary.AppendUvarint(b, uint64(len(parts)))
 		for _, x := range parts {
+			changed := x.changed()
 			b = x.encode(b, all)
+			if what == copyOfAll {
+				x.change(changed)
+			}
 			rest()
 		}
 	}

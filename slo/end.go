@@ -32,17 +32,13 @@ func (t *Tracker) End(p *Pending, f *Facts) {
 		return
 	}
 	defer c.mu.Unlock()
+	defer p.letGo()
 	p.ended = true
 	p.unlink()
 	a := t.clock.state.Load()
-	answered := f.Ending == Answered
-	judged := p.series != nil
-	s := t.resolve(c, a, p, answered)
+	s := t.proving(c, a, p, f.Ending == Answered)
 	if s == nil {
 		return
-	}
-	if judged && answered && s.model == OtherModel && c.series[p.model] == nil {
-		t.admit(c, a, p.model, true) // for the calls that come
 	}
 	out := &c.decisions
 	p.endSecond = p.decide(a, f, f.Ended.Sub(p.received), out)
@@ -203,6 +199,8 @@ func (c *class) scan(look func(*Pending)) {
 	const some = 256
 	cursor := Pending{cursor: true}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer cursor.unlink()
 	cursor.next, cursor.prev = c.waiting.next, &c.waiting
 	cursor.next.prev, c.waiting.next = &cursor, &cursor
 	for n := 1; cursor.next != &c.waiting; n++ {
@@ -218,8 +216,6 @@ func (c *class) scan(look func(*Pending)) {
 			c.pause()
 		}
 	}
-	cursor.unlink()
-	c.mu.Unlock()
 }
 
 // pause lets others have the class's lock, which is held again afterwards.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -104,52 +103,5 @@ func TestDamaged(t *testing.T) {
 		if err := tr.Restore(b); err == nil {
 			t.Errorf("%d bytes were restored", len(b))
 		}
-	}
-}
-
-// TestBomb checks that a small input cannot make much of itself.
-func TestBomb(t *testing.T) {
-	b := begin(kindSnapshot)
-	b = binary.AppendVarint(b, minuteOf(start))
-	b = binary.AppendUvarint(b, MaxClasses)
-	text := func(n int) {
-		b = appendText(b, string(rune('a'+n%26))+string(rune('a'+n/26%26))+string(rune('a'+n/676)))
-	}
-	for c := range MaxClasses {
-		text(c)
-		b = binary.AppendUvarint(b, 0)
-		b = binary.AppendUvarint(b, 0)
-		b = binary.AppendVarint(b, 0)
-		b = binary.AppendUvarint(b, MaxObjectives)
-		for o := range MaxObjectives {
-			text(o)
-			b = binary.AppendVarint(b, 0)
-		}
-		b = binary.AppendUvarint(b, MaxSeries/MaxClasses)
-		for s := range MaxSeries / MaxClasses {
-			text(s)
-			b = binary.AppendUvarint(b, keptHours)
-			for h := range keptHours {
-				b = binary.AppendVarint(b, minuteOf(start)/60-keptHours+1+int64(h))
-				b = binary.AppendUvarint(b, 1)
-				b = binary.AppendUvarint(b, 0)
-				b = binary.AppendUvarint(b, 1<<48-1)
-				for range 48 {
-					b = binary.AppendUvarint(b, maxCell)
-				}
-			}
-			b = binary.AppendUvarint(b, 0)
-		}
-	}
-	b = seal(b)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := New().Restore(b)
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 2*maxImage {
-		t.Errorf("%d bytes made it allocate %d", len(b), took)
-	}
-	if err == nil {
-		t.Errorf("counts of %d MiB were taken", (after.HeapAlloc-before.HeapAlloc)>>20)
 	}
 }

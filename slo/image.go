@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"time"
 )
 
 // image is a Snapshot or Changes, read and checked, before a Tracker takes it.
 type image struct {
 	minute  int64
+	period  Period
 	classes []*imageClass
 }
 
@@ -99,7 +101,11 @@ func decode(b []byte, kind byte) (*image, error) {
 		return nil, err
 	}
 	d := &decoder{b: body, room: maxImage, series: MaxSeries}
-	m := &image{minute: d.int(maxMinute)}
+	m := &image{minute: d.int(maxMinute), period: Period{Rolling: time.Duration(d.uint(uint64(maxRolling)))}}
+	if zone := d.text(maxZone); zone != "" {
+		// A zone that is not known here is UTC until the time is told.
+		m.period.Zone, _ = time.LoadLocation(zone)
+	}
 	seen := make(map[string]bool)
 	for n := d.uint(MaxClasses); n > 0 && d.err == nil; n-- {
 		c := d.class(m.minute)

@@ -30,7 +30,7 @@ func (p *Pending) deadline(col *column) (time.Duration, bool) {
 // sentAt returns how long after its arrival the call was sent.
 func (p *Pending) sentAt() (time.Duration, bool) {
 	if p.sent == nil {
-		return 0, false
+		return p.wasSent, p.ended && p.wasSent >= 0
 	}
 	at, sent := p.sent.SentAt()
 	if !sent {
@@ -103,9 +103,21 @@ func (t *Tracker) expire(c *class, p *Pending, until time.Duration) {
 func (t *Tracker) early(c *class, p *Pending, col int, v Verdict, d time.Duration) {
 	a := t.clock.state.Load()
 	p.marks[col], p.at[col] = markOf(v)|early, a.place(p.instant(d))
-	if s := t.resolve(c, a, p, false); s != nil {
+	// What is good before the end is so because a token came: the model answers.
+	if s := t.proving(c, a, p, v == Good); s != nil {
 		c.count(a, s, p.def, col, v, p.at[col], 1)
 	}
+}
+
+// proving is resolve for a call that may prove its model: where the call itself counts
+// under OtherModel already, the calls that come do not.
+func (t *Tracker) proving(c *class, a *aging, p *Pending, answered bool) *series {
+	judged := p.series != nil
+	s := t.resolve(c, a, p, answered)
+	if s != nil && judged && answered && s.model == OtherModel && c.series[p.model] == nil {
+		t.admit(c, a, p.model, true)
+	}
+	return s
 }
 
 // resolve returns the series that the call counts in, nil if its class is not

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// mostMemory is what ten classes of 20 models, with seven objectives and goodput each, may take after
-// 30 days.
-const mostMemory = 64 << 20
-
 // full returns a tracker of ten classes, 20 models each, that has counted calls for 30 days. Each
 // model has 20 to 400 calls a minute, of which some are bad and some unknown for each
 // objective. Only one minute or hour in every so many has calls, which makes no difference to
@@ -69,23 +65,6 @@ func full(t testing.TB, every int) (*Tracker, time.Time) {
 		}
 	}
 	return tr, now
-}
-
-func TestMemory(t *testing.T) {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	tr, now := full(t, 8)
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	t.Logf("10 classes of 20 models with 8 objectives take %.1f MiB after 30 days", float64(used)/(1<<20))
-	if used > mostMemory {
-		t.Errorf("they take %d bytes, and at most %d are wanted", used, mostMemory)
-	}
-	if n := len(tr.Status(now).Objectives); n != 10*21*8 {
-		t.Errorf("the status has %d entries", n)
-	}
 }
 
 // BenchmarkMemory prints what TestMemory measures.

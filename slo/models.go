@@ -10,18 +10,11 @@ type models struct {
 	series int
 }
 
-// prove counts all anew.
-func (m *models) prove(classes map[string]*class) {
+// join counts a series that comes from elsewhere, and so has proven to be one.
+func (m *models) join(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.proven, m.series = make(map[string]int), 0
-	for _, c := range classes {
-		c.mu.Lock()
-		for name := range c.series {
-			m.add(name)
-		}
-		c.mu.Unlock()
-	}
+	m.add(name)
 }
 
 // add counts a series. The lock is held.
@@ -51,8 +44,11 @@ func (m *models) admit(name string, answered bool) (ok, full bool) {
 	return true, false
 }
 
-// leave takes back what admit has counted.
+// leave takes back what admit or join has counted.
 func (m *models) leave(name string) {
+	if name == OtherModel {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.series--

@@ -35,6 +35,8 @@ type Pending struct {
 	at    [MaxObjectives]int64 // in which second it counts
 	shown uint16               // a bit for each timed number that is in display
 
+	wasSent time.Duration // received to sent, below 0 if it was not; once sent is let go
+
 	endSecond     int64
 	input, output int64
 }
@@ -77,7 +79,7 @@ func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, str
 		t.Forget(p)
 	}
 	// What at, input and output hold of an earlier call is not looked at.
-	p.class, p.series, p.model, p.sent = nil, nil, model, sent
+	p.class, p.series, p.model, p.sent, p.wasSent = nil, nil, model, sent, -1
 	p.received, p.second, p.nanos = received, received.Unix(), int64(received.Nanosecond())
 	p.stage, p.marks, p.shown = stage{streamed: streamed}, [MaxObjectives]mark{}, 0
 	c := (*t.classes.Load())[class]
@@ -85,13 +87,22 @@ func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, str
 		return
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.def != nil {
 		p.class, p.def = c, c.def
 		p.due = c.def.due(streamed, sent != nil)
 		p.next, p.prev = &c.waiting, c.waiting.prev
 		p.prev.next, c.waiting.prev = p, p
 	}
-	c.mu.Unlock()
+}
+
+// letGo remembers when the call was sent, so that nobody asks for it after the end. The
+// class's lock is held.
+func (p *Pending) letGo() {
+	if base, known := p.sentAt(); known {
+		p.wasSent = base
+	}
+	p.sent = nil
 }
 
 // unlink takes the call off its class's ring. The class's lock is held.
@@ -106,26 +117,31 @@ func (p *Pending) unlink() {
 // queue until Admitted. Without it the queue objective is judged at the end alone.
 func (t *Tracker) Queued(p *Pending, bodyRead time.Time) {
 	if c := t.enter(p); c != nil {
+		defer c.mu.Unlock()
 		p.queued, p.body = true, bodyRead.Sub(p.received)
 		p.due = p.nextDue()
-		c.mu.Unlock()
 	}
 }
 
 // Admitted tells when the call left the gateway's queue.
 func (t *Tracker) Admitted(p *Pending, at time.Time) {
 	if c := t.enter(p); c != nil {
+		defer c.mu.Unlock()
 		p.admitted = at.Sub(p.received)
 		t.expire(c, p, p.admitted)
 		p.let = true
-		c.mu.Unlock()
 	}
 }
 
-// FirstToken tells when the first token came.
+// FirstToken tells when the first token came. For a call that is not streamed it says
+// nothing.
 func (t *Tracker) FirstToken(p *Pending, at time.Time) {
 	c := t.enter(p)
 	if c == nil {
+		return
+	}
+	defer c.mu.Unlock()
+	if !p.streamed {
 		return
 	}
 	d := at.Sub(p.received)
@@ -145,13 +161,16 @@ func (t *Tracker) FirstToken(p *Pending, at time.Time) {
 			}
 		}
 	}
-	c.mu.Unlock()
 }
 
 // FirstVisible tells when the first token came that is not reasoning.
 func (t *Tracker) FirstVisible(p *Pending, at time.Time) {
 	c := t.enter(p)
 	if c == nil {
+		return
+	}
+	defer c.mu.Unlock()
+	if !p.streamed {
 		return
 	}
 	d := at.Sub(p.received)
@@ -162,7 +181,6 @@ func (t *Tracker) FirstVisible(p *Pending, at time.Time) {
 			t.early(c, p, i, Good, d)
 		}
 	}
-	c.mu.Unlock()
 }
 
 // enter returns the class of a call that is followed and has not ended, locked; else

@@ -10,10 +10,10 @@ import (
 // TestFormat holds the format: what an earlier version wrote has to be readable, so
 // this changes only together with formatVersion.
 func TestFormat(t *testing.T) {
-	const written = "77656972736c6f0153a088961c010163ac020101f0fd39f403ffffffffffffff03030a74746674203c3d2032738080acd2c89b8299" +
-		"3107737563636573738080acd2c89b8299311b676f6f64707574206f6620626262613733323831646263323261398080acd2c89b82993101016d01f88c" +
-		"3c01018a15010101010101bac002ffffff07000000000000000000000000000000000000000000000000000000000000000000000000db0107ac0207" +
-		"ac0207ac020000000000000000000000000000000000000000000000000000000000000000000000ba5b53d8"
+	const written = "77656972736c6f0153a088961c808088ba90adcd0400010163ac020101f0fd39f403ffffffffffffff03030a74746674203c3d2032738080acd2c89b" +
+		"82993107737563636573738080acd2c89b8299311b676f6f64707574206f6620626262613733323831646263323261398080acd2c89b82993101016d" +
+		"01f88c3c01018a15010101010101bac002ffffff07000000000000000000000000000000000000000000000000000000000000000000000000db0107" +
+		"ac0207ac0207ac020000000000000000000000000000000000000000000000000000000000000000000000254283ac"
 	class := Class{Name: "c", Objectives: []Objective{
 		{Number: TTFT, Target: 990_000, Threshold: 2 * time.Second}, {Number: Success, Target: 999_000}, {Number: Goodput, Target: 900_000},
 	}, Valid: Envelope{CallsPerMinute: 300, Terms: []Term{{OutputTokens, 950_000, 500}}}}
@@ -121,13 +121,13 @@ func TestSnapshotOverHours(t *testing.T) {
 	class := (*tr.classes.Load())["c"]
 	series, a := class.series["m"], tr.clock.state.Load()
 	pauses := 0
-	got, _ := class.encodeSeries(nil, series, a, true, func() {
+	got, _ := class.encodeSeries(nil, series, a, allOfIt, func() {
 		if pauses++; pauses == keptHours/2 {
 			tr.clock.tell(start.Add(time.Hour)) // a Tick would wait for the lock
 			series.age(tr.clock.state.Load())
 		}
 	})
-	want, _ := class.encodeSeries(nil, series, a, true, func() {})
+	want, _ := class.encodeSeries(nil, series, a, allOfIt, func() {})
 	if pauses < keptHours/2 || !bytes.Equal(got, want) {
 		t.Errorf("with the hour's end after %d of its parts a series is\n%x\nwant\n%x", pauses, got, want)
 	}
@@ -143,5 +143,34 @@ func TestSnapshotOverHours(t *testing.T) {
 	}
 	if !bytes.Equal(again.Snapshot(), tr.Snapshot()) {
 		t.Error("a restored snapshot differs")
+	}
+}
+
+// TestCopyTakesNothing: whoever reads all counts does not take them from the journal.
+func TestCopyTakesNothing(t *testing.T) {
+	tr, _ := configured(t, successClass(990_000))
+	kept := New()
+	if err := kept.Restore(tr.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	record(tr, "c", "m", start, simple(start, Failed))
+	reader := New()
+	if err := reader.Restore(tr.Copy()); err != nil {
+		t.Fatal(err)
+	}
+	changes := tr.Changes()
+	if changes == nil {
+		t.Fatal("after a copy there are no changes")
+	}
+	if err := kept.Apply(changes); err != nil {
+		t.Fatal(err)
+	}
+	if tr.Changes() != nil {
+		t.Error("changes come twice")
+	}
+	for _, other := range []*Tracker{kept, reader} {
+		if got, want := other.Copy(), tr.Copy(); !bytes.Equal(got, want) {
+			t.Errorf("%d bytes, want %d", len(got), len(want))
+		}
 	}
 }

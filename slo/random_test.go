@@ -59,10 +59,14 @@ func TestRandomTraces(t *testing.T) {
 			if testing.Short() || underRace {
 				seeds = 1
 			}
+			calls := at.calls
+			if underRace {
+				calls /= 3
+			}
 			for seed := range seeds {
 				x := newTrace(t, seed, at.begin, Config{Classes: twoClasses(), Period: at.period})
 				x.spread = at.spread
-				for i := range at.calls {
+				for i := range calls {
 					for range 1 + x.rng.IntN(3) {
 						x.call()
 					}

@@ -111,6 +111,9 @@ func (r *reference) decide(c *trueCall, key string, v Verdict, at time.Time, ear
 	if !ok {
 		return
 	}
+	if early && v == Good && c.model != "" {
+		r.proven[c.model] = true
+	}
 	r.join(c)
 	if slices.Contains(r.keys[class.Name], key) {
 		r.current = append(r.current, trueRow{c.class, c.label, key, d, c})

@@ -66,36 +66,31 @@ func (s *series) spot(x *spot, a *aging, second int64) {
 // count adds n calls of a verdict to a column. a is what the tracker's clock says.
 func (s *series) count(a *aging, x *spot, col int, v Verdict, n int64) {
 	c := kinds*col + int(v) - 1
-	x.add(s, a, c, n)
-	if x.life != nil {
-		x.life[c] += n
-	}
-	if x.seconds != nil && v != UnknownKept {
-		i := 2 * col
-		if v == Bad {
-			i++
-		}
-		x.seconds[i] = uint32(min(max(int64(x.seconds[i])+n, 0), 1<<32-1))
-	}
-}
-
-// add adds to a count.
-func (x *spot) add(s *series, a *aging, c int, n int64) {
 	if cell := openWidth * c; cell < len(x.wide) {
 		// As nearly always: it is the hour that is being counted.
 		is := int64(binary.LittleEndian.Uint32(x.wide[cell:])) + n
 		if uint64(is) < 1<<32 {
 			binary.LittleEndian.PutUint32(x.wide[cell:], uint32(is))
 			x.hour.added(x.row, c, n)
-			return
+		} else {
+			x.wide = nil
+			x.hour.add(x.row, c, n)
 		}
-	}
-	if x.hour == nil {
+	} else if x.hour != nil {
+		x.hour.add(x.row, c, n)
+	} else {
 		s.coarse(a, x.minute, c, n)
-		return
 	}
-	x.wide = nil
-	x.hour.add(x.row, c, n)
+	if x.life != nil {
+		x.life[c] += n
+	}
+	if x.seconds != nil {
+		i := 2 * col // good, or unknown: nobody can say that it is part of an outage
+		if v == Bad {
+			i++
+		}
+		x.seconds[i] = uint32(min(max(int64(x.seconds[i])+n, 0), 1<<32-1))
+	}
 }
 
 // at returns the minute of a second, and the cells of its hour, nil if it is not kept by minutes.

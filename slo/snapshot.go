@@ -13,37 +13,44 @@ import (
 //
 // What it holds is not among later Changes: if it cannot be kept, the next thing to keep is
 // another Snapshot.
-func (t *Tracker) Snapshot() []byte { return t.encode(kindSnapshot) }
+func (t *Tracker) Snapshot() []byte { return t.encode(allOfIt) }
+
+// Copy returns what Snapshot does, for a reader such as one that merges several replicas.
+// Later Changes are not the fewer for it.
+func (t *Tracker) Copy() []byte { return t.encode(copyOfAll) }
 
 // encode returns all counts, or those that have changed; nil if none have.
-func (t *Tracker) encode(kind byte) []byte {
+func (t *Tracker) encode(what extent) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := kind == kindSnapshot
+	all, kind := what != changesOnly, byte(kindSnapshot)
+	if !all {
+		kind = kindChanges
+	}
 	b := begin(kind)
 	a := t.clock.state.Load()
 	if a == nil {
 		a = &aging{lost: &t.clock.lost}
 	}
 	classes := *t.classes.Load()
-	b = binary.AppendVarint(b, a.minute)
+	b = appendTime(b, a)
 	b = binary.AppendUvarint(b, uint64(len(classes)))
 	changed := all || t.reshaped
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		var some bool
-		b, some = classes[name].encode(b, a, all)
+		b, some = classes[name].encode(b, a, what)
 		changed = changed || some
 	}
 	if !changed {
 		return nil
 	}
-	t.reshaped = false
+	t.reshaped = t.reshaped && what == copyOfAll
 	return seal(b)
 }
 
 // encode appends the class and the series that have something to tell, each under the lock by
 // itself, so that calls do not wait long.
-func (c *class) encode(b []byte, a *aging, all bool) ([]byte, bool) {
+func (c *class) encode(b []byte, a *aging, what extent) ([]byte, bool) {
 	c.mu.Lock()
 	b = c.header(b)
 	models := slices.SortedFunc(maps.Values(c.series), byModel)
@@ -52,7 +59,7 @@ func (c *class) encode(b []byte, a *aging, all bool) ([]byte, bool) {
 	n := 0
 	for _, s := range models {
 		var some bool
-		if series, some = c.encodeSeries(series, s, a, all, c.pause); some {
+		if series, some = c.encodeSeries(series, s, a, what, c.pause); some {
 			n++
 		}
 	}
@@ -63,7 +70,7 @@ func (c *class) encode(b []byte, a *aging, all bool) ([]byte, bool) {
 // encodeSeries appends a series. All of one takes milliseconds, so calls get their turn between
 // its parts; what they change meanwhile has changed for the next Changes. If an hour has ended
 // meanwhile, though, counts may have moved to days, and it is done again without a pause.
-func (c *class) encodeSeries(b []byte, s *series, a *aging, all bool, pause func()) ([]byte, bool) {
+func (c *class) encodeSeries(b []byte, s *series, a *aging, what extent, pause func()) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.dead {
@@ -71,13 +78,13 @@ func (c *class) encodeSeries(b []byte, s *series, a *aging, all bool, pause func
 	}
 	s.age(a)
 	before, hour := len(b), floorDiv(s.seen, 60)
-	b, some := s.encode(b, a, all, func() {
-		if all {
+	b, some := s.encode(b, a, what, func() {
+		if what != changesOnly {
 			pause()
 		}
 	})
 	if floorDiv(s.seen, 60) != hour {
-		b, some = s.encode(b[:before], a, all, func() {})
+		b, some = s.encode(b[:before], a, what, func() {})
 	}
 	return b, some
 }
@@ -95,6 +102,9 @@ func (t *Tracker) Restore(snapshot []byte) error {
 	a := t.adopt(m)
 	classes := *t.classes.Load()
 	if t.config.Load() == nil {
+		for _, c := range classes {
+			t.retire(c)
+		}
 		classes = make(map[string]*class, len(m.classes))
 		for _, x := range m.classes {
 			classes[x.name] = newClass(x.name, x.layout)
@@ -103,13 +113,12 @@ func (t *Tracker) Restore(snapshot []byte) error {
 	for name, c := range classes {
 		i := slices.IndexFunc(m.classes, func(x *imageClass) bool { return x.name == name })
 		if i < 0 {
-			c.replace(a, nil)
+			t.replace(c, a, nil)
 		} else {
-			c.replace(a, m.classes[i])
+			t.replace(c, a, m.classes[i])
 		}
 	}
 	t.classes.Store(&classes)
-	t.models.prove(classes)
 	return nil
 }
 
@@ -118,18 +127,14 @@ func (t *Tracker) adopt(m *image) *aging {
 	if a := t.clock.state.Load(); len(m.classes) == 0 && a != nil {
 		return a
 	}
-	return t.clock.adopt(m.minute, t.config.Load() != nil)
+	return t.clock.adopt(m.minute, m.period, t.config.Load() != nil)
 }
 
 // replace puts the counts of an image, nil for none, in place of the class's own.
-func (c *class) replace(a *aging, x *imageClass) {
+func (t *Tracker) replace(c *class, a *aging, x *imageClass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.series
-	c.series = make(map[string]*series)
-	for _, s := range was {
-		s.dead = true
-	}
+	was := t.empty(c)
 	if x == nil {
 		return
 	}
@@ -158,6 +163,7 @@ func (c *class) replace(a *aging, x *imageClass) {
 			s.life, s.lifeOut, s.shown, s.seconds = old.life, old.lifeOut, old.shown, old.seconds
 		}
 		c.series[m.model] = s
+		t.models.join(m.model)
 	}
 }
 

@@ -53,6 +53,11 @@ type Counts struct {
 // Total is good and bad: what is known.
 func (c Counts) Total() int64 { return c.Good + c.Bad }
 
+// All is all that count. Budgets and burn rates go by it, so that a call of which nobody
+// knows takes nothing from the budget: often a call can be known to be bad and not to be good
+// (the gateway's own queue; goodput), and among the known alone nearly all would then be bad.
+func (c Counts) All() int64 { return c.Good + c.Bad + c.Unknown }
+
 // ObjectiveStatus is how one objective of one class stands, for one model or all.
 // Pointers are nil where there is nothing to compute from.
 type ObjectiveStatus struct {
@@ -107,7 +112,7 @@ type Budget struct {
 	// Left is what is not consumed, by the figure that State goes by; below 0 when overspent.
 	Left *float64 `json:"left,omitempty"`
 	// State is ok, warning, freeze or exhausted. TooFew says that it is ok only
-	// because the period has too few calls to tell.
+	// because the period has fewer calls than Config.CallsToFreeze asks for.
 	State  State `json:"state"`
 	TooFew bool  `json:"too_few_calls,omitempty"`
 }

@@ -207,8 +207,8 @@ func (r *report) firing(target Target, col int, f *figures) (all []Firing) {
 	for _, rule := range r.config.Burn {
 		rule.Factor = FactorFor(rule, target)
 		long, short := countsOf(f.windows[r.w.index(rule.Long)], col), countsOf(f.windows[r.w.index(rule.Short)], col)
-		if short.Bad >= r.config.MinBad && burns(long.Bad, long.Total(), target, rule.Factor) && burns(short.Bad, short.Total(), target, rule.Factor) {
-			all = append(all, Firing{Rule: rule, Page: rule.Page, Bad: short.Bad, Total: short.Total()})
+		if short.Bad >= r.config.MinBad && burns(long.Bad, long.All(), target, rule.Factor) && burns(short.Bad, short.All(), target, rule.Factor) {
+			all = append(all, Firing{Rule: rule, Page: rule.Page, Bad: short.Bad, Total: short.All()})
 		}
 	}
 	return all

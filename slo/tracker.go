@@ -25,12 +25,11 @@ const (
 // # Models
 //
 // Names of models come from clients, so a model gets counts of its own only when a call with this name
-// has been answered (Ending Answered), in any class; from then on its calls
-// count by themselves, in each class. Until then they count under OtherModel. Which of the two
-// it is for a call is looked up once, when the first of its objectives is judged (for an
-// answered call that is judged as it ends: after it has proven its model), and does
-// not change. So the first streamed calls of a new model are in OtherModel, and a name
-// that nothing answers to makes no series. At most MaxSeries models have counts; when there
+// has been answered, by a first token in time or to its end (Ending Answered), in any class;
+// from then on its calls count by themselves, in each class. Until then they count under
+// OtherModel. Which of the two it is for a call is looked up once, when the first of its
+// objectives is judged (after what judges it has proven its model), and does not
+// change. So a name that nothing answers to makes no series. At most MaxSeries models have counts; when there
 // are as many, one of which nothing is kept any more gives way, and else the calls
 // of further models count under OtherModel, and in Status.Lost.
 //
@@ -130,13 +129,12 @@ func (t *Tracker) Configure(c Config, now time.Time) error {
 	}
 	for name, x := range was {
 		if classes[name] == nil {
-			t.drop(x, x.retire())
+			t.drop(x, t.retire(x))
 		}
 	}
 	slices.Sort(t.dropped)
 	t.classes.Store(&classes)
 	t.config.Store(&c)
-	t.models.prove(classes)
 	return nil
 }
 
@@ -210,8 +208,9 @@ func (c *class) has(col int) bool {
 	return false
 }
 
-// retire ends a class. Its calls that are on their way count nowhere.
-func (c *class) retire() (dropped []string) {
+// retire ends a class, and returns the keys of columns that had counts. Its calls that are on
+// their way count nowhere.
+func (t *Tracker) retire(c *class) (dropped []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, key := range c.layout.keys {
@@ -220,11 +219,19 @@ func (c *class) retire() (dropped []string) {
 		}
 	}
 	c.def = nil
-	for _, s := range c.series {
-		s.dead = true
-	}
-	c.series = nil
+	t.empty(c)
 	return dropped
+}
+
+// empty drops the series of a class, and returns them. The class's lock is held.
+func (t *Tracker) empty(c *class) map[string]*series {
+	was := c.series
+	for name, s := range was {
+		s.dead = true
+		t.models.leave(name)
+	}
+	c.series = make(map[string]*series)
+	return was
 }
 
 // remap gives the counts another layout. from has for each of its columns which one it

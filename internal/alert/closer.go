@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/weirgate/weir/slo"
 )
 
 // lately is how far back to look: over the short window of what fired, else over an hour.
@@ -25,7 +27,7 @@ func (v *view) commands() []string {
 	class := " --class " + shell(labelValue(v.key.class))
 	diagnose := "weir diagnose --since " + v.lately() + class
 	// A name that had to be changed would find nothing.
-	if m := v.key.model; m != "" && labelValue(m) == m {
+	if m := v.key.model; m != slo.AllModels && m != slo.OtherModel && labelValue(m) == m {
 		diagnose += " --model " + shell(m)
 	}
 	return []string{"weir slo" + class, diagnose}
@@ -54,7 +56,7 @@ func (v *view) link(o *Options, path string, also map[string]string) string {
 	for name, value := range also {
 		query.Set(name, value)
 	}
-	if m := v.key.model; m != "" && labelValue(m) == m {
+	if m := v.key.model; m != slo.AllModels && m != slo.OtherModel && labelValue(m) == m {
 		query.Set("model", m)
 	}
 	base.RawQuery = query.Encode()

@@ -163,7 +163,7 @@ func (v *view) windows() []string {
 func (v *view) window(w time.Duration, f *slo.Firing) string {
 	for _, b := range v.objective.Burn {
 		if b.Window == w && b.Rate != nil {
-			return fmt.Sprintf("%s over %s (%s)", figure(*b.Rate), span(w), counts(b.Bad, b.Total()))
+			return fmt.Sprintf("%s over %s (%s)", figure(*b.Rate), span(w), counts(b.Bad, b.All()))
 		}
 	}
 	if f != nil {

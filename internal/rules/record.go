@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The recorded series, by window: calls by verdict, and the share of bad ones in those
-// that are known to be good or bad.
+// The recorded series, by window: calls by verdict, and the share of bad ones in all that
+// count: a call of which nobody knows takes nothing from the budget.
 func callsName(window time.Duration) string { return "weir_slo:calls:increase" + promSpan(window) }
 func ratioName(window time.Duration) string { return "weir_slo:errors:ratio" + promSpan(window) }
 
@@ -17,7 +17,7 @@ func recorded(window time.Duration, o Options) []rule {
 	calls := callsName(window)
 	models := "weir_slo_model:calls:increase" + promSpan(window)
 	return []rule{
-		{record: models, expr: fmt.Sprintf(`sum by (class, model, objective, verdict) (increase(weir_slo_calls_total{verdict=~"good|bad"}[%s]))`,
+		{record: models, expr: fmt.Sprintf(`sum by (class, model, objective, verdict) (increase(weir_slo_calls_total{verdict=~"good|bad|unknown"}[%s]))`,
 			promSpan(o.window(window)))},
 		{record: calls, expr: fmt.Sprintf("%s or sum without (model) (%s)", models, models)},
 		{record: ratioName(window), expr: fmt.Sprintf(`sum without (verdict) (%s{verdict="bad"}) / (sum without (verdict) (%s) > 0)`, calls, calls)},
