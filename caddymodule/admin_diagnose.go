@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -40,7 +41,7 @@ func diagnosis(w http.ResponseWriter, r *http.Request) error {
 	}
 	var records []*call.Record
 	if s := current(); s != nil {
-		records = s.gateway.Calls(filter)
+		records = slices.DeleteFunc(s.gateway.Calls(filter), func(rec *call.Record) bool { return rec.Probe && filter.ID == "" })
 	}
 	if filter.ID != "" {
 		return diagnoseOne(w, records, filter, format)

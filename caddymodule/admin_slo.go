@@ -67,7 +67,7 @@ func sloSnapshot(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, err = w.Write(o.tracker.Snapshot())
+	_, err = w.Write(o.tracker.Copy())
 	return err
 }
 

@@ -79,7 +79,6 @@ type App struct {
 	promised slo.Config       // completed; without classes nothing is judged
 	events   *caddyevents.App // nil when there is none
 	ctx      caddy.Context
-	adminURL string // where people reach the admin endpoint; "" when unknown
 	probing  []*probing
 
 	background sync.WaitGroup
@@ -111,6 +110,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.wanted = make(map[string]wanted)
 	a.remembers = make(map[*caddyhttp.Server]bool)
 	if err := a.provisionObjectives(ctx); err != nil {
+		return err
+	}
+	if err := a.provisionProbes(); err != nil {
 		return err
 	}
 	if a.Keys != nil {
@@ -148,16 +150,6 @@ func (a *App) validateBeside() error {
 		if err := c.validate(); err != nil {
 			return err
 		}
-	}
-	probes := make(map[string]bool)
-	for _, c := range a.Probes {
-		if err := c.options().Validate(); err != nil {
-			return err
-		}
-		if probes[c.Name] {
-			return fmt.Errorf("probe %s is given twice; its series would be one", c.Name)
-		}
-		probes[c.Name] = true
 	}
 	if a.GPU != nil {
 		if err := a.GPU.validate(); err != nil {
@@ -206,9 +198,6 @@ func (a *App) Start() error {
 	}
 	a.beside.Store(b)
 	a.shared.rooms.looksOn(a)
-	if err := a.newProbes(); err != nil {
-		return err
-	}
 	a.announce()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel

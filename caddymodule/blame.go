@@ -25,6 +25,9 @@ const (
 // lost their time.
 func (a *App) blame(class, model, objective string, _ slo.Number, now time.Time) alert.Blame {
 	filter := gateway.Filter{Class: class, Model: model}
+	if model == slo.OtherModel {
+		filter.Model = "" // records have the names that were asked for
+	}
 	c := a.shared.compare(filter, now.Add(-faultSpan-healthySpan), now.Add(-faultSpan), now)
 	if len(c.Findings) > 0 && c.Fault() {
 		return blameOf(&c.Findings[0])
@@ -34,15 +37,7 @@ func (a *App) blame(class, model, objective string, _ slo.Number, now time.Time)
 		return alert.Blame{}
 	}
 	filter.Since = now.Add(-faultSpan)
-	var bad, good []*call.Record
-	for _, rec := range a.shared.gateway.Sample(filter, now) {
-		switch gateway.Kept(rec, o) {
-		case slo.Bad:
-			bad = append(bad, rec)
-		case slo.Good:
-			good = append(good, rec)
-		}
-	}
+	o, bad, good := a.missed(o, class, a.shared.gateway.Sample(filter, now))
 	if len(good) == 0 { // all are bad: the time before is what they are held against
 		filter.Since = now.Add(-faultSpan - healthySpan)
 		good = a.shared.gateway.Sample(filter, now.Add(-faultSpan))
@@ -52,6 +47,35 @@ func (a *App) blame(class, model, objective string, _ slo.Number, now time.Time)
 		return alert.Blame{Phase: "undetermined", Text: b.Text}
 	}
 	return alert.Blame{Phase: b.Phase, Text: b.Text, Share: b.Share}
+}
+
+// missed divides calls by whether they kept an objective. For goodput it takes the
+// objective of the class that most calls missed.
+func (a *App) missed(o *slo.Objective, class string, records []*call.Record) (of *slo.Objective, bad, good []*call.Record) {
+	if o.Number == slo.Goodput {
+		of = o
+		for i := range a.promised.Classes {
+			for j := range a.promised.Classes[i].Objectives {
+				single := &a.promised.Classes[i].Objectives[j]
+				if a.promised.Classes[i].Name != class || single.Number == slo.Goodput {
+					continue
+				}
+				if _, b, g := a.missed(single, class, records); len(b) > len(bad) {
+					of, bad, good = single, b, g
+				}
+			}
+		}
+		return of, bad, good
+	}
+	for _, rec := range records {
+		switch gateway.Kept(rec, o) {
+		case slo.Bad:
+			bad = append(bad, rec)
+		case slo.Good:
+			good = append(good, rec)
+		}
+	}
+	return o, bad, good
 }
 
 func blameOf(f *diagnose.Finding) alert.Blame {

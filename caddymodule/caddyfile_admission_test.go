@@ -350,7 +350,7 @@ func TestGlobalOptionErrors(t *testing.T) {
 		"ledger sqlite u.db {\nretention long\n}":  "or say forever",
 		"ledger sqlite u.db {\nfail_closed now\n}": "wrong argument count",
 		"ledger sqlite u.db {\nkeep 5\n}":          `ledger has no option "keep"; it has spill, max_spill, retention and fail_closed`,
-		"key a":                                    `the global weir block has no option "key"; it has keys, ledger, prices, engine, gpu, otlp and otlp_receiver`,
+		"key a":                                    `the global weir block has no option "key"; it has keys, ledger, prices, engine, gpu, otlp, otlp_receiver, class, slo, alert and probe`,
 	} {
 		if _, err := adapted("{\nweir {\n" + text + "\n}\n}\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -2,7 +2,9 @@ package caddymodule
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -42,12 +44,16 @@ func (c *ProbeConfig) options() probe.Options {
 // probing is a probe and the way that its calls take.
 type probing struct {
 	*probe.Probe
-	way *marking
+	name string
+	way  *marking
 }
 
-// newProbes makes the probes, which call nothing yet.
-func (a *App) newProbes() error {
+// provisionProbes makes the probes, which call nothing yet.
+func (a *App) provisionProbes() error {
 	for _, c := range a.Probes {
+		if slices.ContainsFunc(a.probing, func(p *probing) bool { return p.name == c.Name }) {
+			return fmt.Errorf("probe %s is given twice, and its series would be one; give one of them another name", c.Name)
+		}
 		way := newMarking(a.shared.gateway)
 		o := c.options()
 		o.HTTP = &http.Client{Transport: way}
@@ -56,7 +62,7 @@ func (a *App) newProbes() error {
 		if err != nil {
 			return err
 		}
-		a.probing = append(a.probing, &probing{p, way})
+		a.probing = append(a.probing, &probing{p, c.Name, way})
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (c *ClassConfig) class() (slo.Class, error) {
 
 // SLOConfig says how objectives are kept. All of it has defaults.
 type SLOConfig struct {
-	// Off keeps none.
+	// Off keeps none. What lies on disk stays there for when it is left out again.
 	Off bool `json:"off,omitempty"`
 	// Period is what error budgets are for: "rolling 30d" (default) or
 	// "calendar_month Europe/Berlin".

@@ -62,12 +62,11 @@ func (o *objectives) promise(a *App) error {
 		return err
 	}
 	log := a.log.Named("slo")
-	switch {
-	case o.stopTelling == nil:
-		// Before objectives are configured, so that what an earlier process kept and
-		// nothing is promised of any more is told of.
+	began := o.stopTelling != nil
+	if !began {
 		o.stopTelling = background(o.alerts.Run)
-		err = o.open(a.stateDir(), log)
+	}
+	switch {
 	case !a.promises():
 		// Nothing is counted any more. What has been stays on disk, for whoever switches
 		// objectives on again.
@@ -77,9 +76,12 @@ func (o *objectives) promise(a *App) error {
 		}
 		cancel()
 		o.file, o.inMemory = nil, false
-	}
-	if err != nil {
-		return err
+	case !began:
+		// Before objectives are configured, so that what an earlier process kept and
+		// nothing is promised of any more is told of.
+		if err := o.open(a.stateDir(), log); err != nil {
+			return err
+		}
 	}
 	if err := o.tracker.Configure(a.promised, time.Now()); err != nil {
 		return fmt.Errorf("keep objectives: %w", err)
@@ -148,7 +150,7 @@ func (o *objectives) close(ctx context.Context) error {
 
 // alertOptions are the receivers and the words of alerts.
 func (a *App) alertOptions() (alert.Options, error) {
-	o := alert.Options{Warn: a.promised.Warn, Freeze: a.promised.Freeze, AdminURL: a.adminURL, Blame: a.blame}
+	o := alert.Options{Warn: a.promised.Warn, Freeze: a.promised.Freeze, Blame: a.blame}
 	log := a.log.Named("alert")
 	o.Report = func(receiver string, err error) {
 		if err != nil {
@@ -225,6 +227,11 @@ func (a *App) judge(ctx context.Context) {
 // is the one that holds. Those of objectives that are no more end.
 func (a *App) look(now time.Time, decide bool) {
 	o := a.shared.rooms.objectives
+	defer func() {
+		if fault := recover(); fault != nil { // what only looks on must not end the process
+			a.log.Error("a fault while objectives were looked at; calls are not touched", zap.Any("fault", fault), zap.Stack("stack"))
+		}
+	}()
 	o.tracker.Tick(now)
 	a.note(now)
 	if decide && a.shared.rooms.theRunning() == a {

@@ -141,6 +141,13 @@ func TestSLOOff(t *testing.T) {
 			t.Errorf("POST %s: %d", page, res.StatusCode)
 		}
 	}
+	r.load("", s.http("weir\nreverse_proxy "+upstream))
+	until(t, "objectives that are kept on disk", func() bool {
+		status, body := r.get("/weir/slo")
+		return status == http.StatusOK && strings.Contains(string(body), `"kept":true`)
+	})
+	r.asks(s, "", "judged", 1)
+	r.wantCounts("switched on", "interactive", map[string]slo.Counts{"success": {Good: 1}})
 }
 
 // TestCapacityAdmin: what is asked wrongly is told, too few calls are refused with the
@@ -181,11 +188,13 @@ func TestCapacityAdmin(t *testing.T) {
 	if a := ask(""); len(a.Upstreams) != 0 || a.TTFTObjective.Or(0) != 2*time.Second || a.TTFTQuantile != 0.99 || a.Class != "interactive" {
 		t.Errorf("of no call: %+v", a)
 	}
-	manyCalls(t, s, 12, 30)
+	manyCalls(t, s, 1, 30)
 	if a := ask("ttft=500ms"); len(a.Upstreams) != 1 || a.Upstreams[0].Label != capacity.Refused || len(a.Upstreams[0].Reasons) == 0 || a.TTFTObjective.Or(0) != 500*time.Millisecond {
 		t.Errorf("of few calls: %+v", a)
 	}
-	manyCalls(t, s, 12, 400)
+	for _, atOnce := range []int{2, 4, 8, 12} { // quiet and busy times
+		manyCalls(t, s, atOnce, 100)
+	}
 	if a := ask("class=batch&ttft=50ms"); len(a.Upstreams) != 1 || a.Class != "batch" {
 		t.Errorf("of a class without calls: %+v", a)
 	}

@@ -47,7 +47,7 @@ func TestLateJoinCorrects(t *testing.T) {
 	upstream, tell := lateEngine(t, receiver)
 	_, collectorURL := collector(t)
 	s := newSite(t)
-	r := start(t, fmt.Sprintf("weir {\notlp %s\notlp_receiver %s {\nwindow 30s\n}\nclass interactive {\nqueue p99 <= 5ms\nprefill p99 <= 1s\nno network\n}\n}", collectorURL, receiver),
+	r := start(t, fmt.Sprintf("weir {\notlp %s\notlp_receiver %s {\nwindow 30s\n}\nclass interactive {\nqueue p99 <= 5ms\nprefill p99 <= 20ms\nno network\n}\n}", collectorURL, receiver),
 		s.http("weir\nreverse_proxy "+upstream))
 	r.asks(s, "", "late", 1)
 	unknown := slo.Counts{Unknown: 1}

@@ -69,7 +69,7 @@ func (s *shared) promises() telemetry.SLOState {
 	state := telemetry.SLOState{Classes: a.promised.Classes, Totals: o.tracker.Totals, Status: &status, Alerts: make(map[string]int64)}
 	at := o.alerts.State()
 	for _, one := range at.Alerts {
-		if one.Status == alert.Firing {
+		if one.Status == alert.Firing && one.InhibitedBy == "" {
 			state.Alerts[string(one.Severity)]++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	_ "time/tzdata" // for machines that have no time zones
 
 	"github.com/weirgate/weir/slo"
 )
@@ -140,7 +141,7 @@ func TestRulesToFile(t *testing.T) {
 func TestRulesKeepThePeriod(t *testing.T) {
 	period, err := slo.ParsePeriod("calendar_month Europe/Berlin")
 	if err != nil {
-		t.Skip("this machine has no time zones:", err)
+		t.Fatal(err)
 	}
 	out, err := ruled(t, promised(t, interactive(period)), "--prometheus", "--from", "-")
 	if err != nil || !strings.Contains(out, "calendar_month Europe/Berlin") {

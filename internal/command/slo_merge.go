@@ -65,6 +65,15 @@ func (a *sloAsk) merged(ctx context.Context, admins []*url.URL) (*sight, error) 
 	for i := range s.status.Objectives {
 		await(&s.status.Objectives[i], readers)
 	}
+	// What pages at one gateway is wrong, though in the sum it may not show: outages are
+	// of seconds, which are not in the counts. Budgets are those of the sum.
+	for _, reader := range readers {
+		for _, alert := range reader.alerts {
+			if alert.Severity == slo.StatePage {
+				s.alerts = append(s.alerts, alert)
+			}
+		}
+	}
 	if apart := ahead - behind; apart > clockNote {
 		s.notes = append(s.notes, fmt.Sprintf("The gateways' clocks are %v apart, so burn rates are rough; set them by NTP.", apart.Round(time.Second)))
 	}

@@ -58,11 +58,14 @@ func intervalText(o slo.ObjectiveStatus) string {
 		o.Total() >= fewTimes*slo.CallsNeeded(o.Objective.Target, 0.95) {
 		return ""
 	}
-	scale := 1000.0
+	scale, decimals := 1000.0, 1
 	if o.Objective.Target > 990_000 {
-		scale = 10_000
+		scale, decimals = 10_000, 2
 	}
-	end := func(n float64) string { return strconv.FormatFloat(n/scale*100, 'f', -1, 64) }
+	end := func(n float64) string {
+		text := strconv.FormatFloat(n/scale*100, 'f', decimals, 64)
+		return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
 	return end(math.Floor(*o.ComplianceLow*scale)) + absent + end(math.Ceil(*o.ComplianceHigh*scale)) + "%"
 }
 

@@ -39,9 +39,6 @@ func (h *history) add(rec *call.Record, ended time.Time) {
 	defer h.mu.Unlock()
 	m := &h.minutes[int(number%historyMinutes+historyMinutes)%historyMinutes]
 	if m.number != number {
-		if number < m.number {
-			return // the clock has been set back: what is there is newer
-		}
 		m.number, m.seen, m.calls = number, 0, m.calls[:0]
 	}
 	m.seen++

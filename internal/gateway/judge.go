@@ -101,7 +101,11 @@ func (c *Call) correct(amended *call.Record) {
 }
 
 func (c *Call) facts(rec *call.Record) slo.Facts {
-	return factsOf(rec, c.received, c.dialect.WritesTokens())
+	f := factsOf(rec, c.received, c.dialect.WritesTokens())
+	if c.entry != nil && c.entry.refused != nil && c.entry.refused.final {
+		f.Ending = slo.Excused // it could not have passed at any time
+	}
+	return f
 }
 
 // factsOf is what a record says to objectives. writes is whether the API writes tokens.
@@ -157,16 +161,31 @@ func queueOf(rec *call.Record) slo.Value {
 	case rec.QueueBound.IsKnown():
 		return slo.AtMost(ours + rec.QueueBound.Or(0))
 	}
+	if most, known := untilWork(rec); known {
+		return slo.AtMost(ours + most) // Queued and Admitted tell where ours alone is too long
+	}
 	return slo.AtLeast(ours)
 }
 
-// prefillOf is unknown where prefill may hide the engine's queue.
+// untilWork is the time from when the request was sent to the first that came of the
+// engine's work: its queue and its prefill are within.
+func untilWork(rec *call.Record) (time.Duration, bool) {
+	if rec.Stream {
+		return rec.TTFTUpstream.Get()
+	}
+	return rec.Instants.FirstByte.Minus(rec.Instants.Sent).Get()
+}
+
+// prefillOf is at most the time to the first token where it may hide the engine's queue.
 func prefillOf(rec *call.Record) slo.Value {
 	if !rec.Phases.Prefill.IsKnown() && !rec.Phases.Engine.IsKnown() {
 		return slo.Value{} // there was none: no token came
 	}
 	if rec.Phases.Prefill.IsKnown() && told(rec.PhaseSources.Prefill) {
 		return slo.Exactly(rec.Phases.Prefill.Or(0))
+	}
+	if most, known := untilWork(rec); known {
+		return slo.AtMost(most)
 	}
 	return slo.Unknown()
 }

@@ -125,6 +125,8 @@ func TestJudged(t *testing.T) {
 		want   map[string]slo.Counts
 	}{
 		"good": {true, streams(time.Second, 30*time.Millisecond), map[string]slo.Counts{
+			"ttft_p99": good, "tpot_p95": good, "e2e_p95": good, "queue_p99": good, "success": good, "goodput": good}},
+		"perhaps queued": {true, streams(1500*time.Millisecond, 30*time.Millisecond), map[string]slo.Counts{
 			"ttft_p99": good, "tpot_p95": good, "e2e_p95": good, "queue_p99": unknown, "success": good, "goodput": unknown}},
 		"slow tokens": {true, streams(time.Second, 50*time.Millisecond), map[string]slo.Counts{
 			"ttft_p99": good, "tpot_p95": bad, "success": good, "goodput": bad}},
@@ -267,5 +269,53 @@ func TestFacts(t *testing.T) {
 	f = factsOf(rec, time.Unix(0, 0), true)
 	if f.Values[slo.Queue].Against(599*time.Millisecond) != slo.Bad || f.Values[slo.Queue].Against(600*time.Millisecond) != slo.Good {
 		t.Error("100 ms of ours and 500 ms of the engine's are not 600 ms")
+	}
+}
+
+// TestKept: what a record tells agrees with what was judged while the call ran.
+func TestKept(t *testing.T) {
+	lines := []string{"ttft p99 <= 2s", "e2e p95 <= 5s", "success 99.9%"}
+	for name, c := range map[string]struct {
+		next NextFunc
+		want map[string]slo.Verdict
+	}{
+		"good":       {streams(time.Second, 0), map[string]slo.Verdict{"ttft_p99": slo.Good, "e2e_p95": slo.Good, "success": slo.Good}},
+		"late token": {streams(3*time.Second, 0), map[string]slo.Verdict{"ttft_p99": slo.Bad, "e2e_p95": slo.Good, "success": slo.Good}},
+		"time-out": {func(w http.ResponseWriter, _ *http.Request) error {
+			time.Sleep(time.Minute)
+			w.WriteHeader(http.StatusGatewayTimeout)
+			return nil
+		}, map[string]slo.Verdict{"ttft_p99": slo.Bad, "e2e_p95": slo.Bad, "success": slo.Bad}},
+		"quick error": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusBadGateway)
+			return nil
+		}, map[string]slo.Verdict{"ttft_p99": slo.NotCounted, "e2e_p95": slo.NotCounted, "success": slo.Bad}},
+		"client's error": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusNotFound)
+			return nil
+		}, map[string]slo.Verdict{"ttft_p99": slo.NotCounted, "e2e_p95": slo.NotCounted, "success": slo.NotCounted}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, tracker := promised(t, lines...)
+				call := g.Begin(chatRequest(true), options, &Surroundings{})
+				_ = call.Serve(httptest.NewRecorder(), c.next)
+				for _, o := range tracker.Status(time.Now()).Objectives {
+					if o.Model != slo.AllModels {
+						continue
+					}
+					want, judged := c.want[o.Objective.Name], slo.NotCounted
+					switch {
+					case o.Good == 1:
+						judged = slo.Good
+					case o.Bad == 1:
+						judged = slo.Bad
+					}
+					if got := Kept(call.Record(), &o.Objective); got != want || judged != want {
+						t.Errorf("%s: kept %d, judged %d, want %d", o.Objective.Name, got, judged, want)
+					}
+				}
+			})
+		})
 	}
 }

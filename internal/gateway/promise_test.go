@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/weirgate/weir/internal/alert"
 	"github.com/weirgate/weir/internal/call"
-	"github.com/weirgate/weir/internal/limit"
-	"github.com/weirgate/weir/internal/queue"
 	"github.com/weirgate/weir/internal/sim"
 	"github.com/weirgate/weir/slo"
 )
@@ -89,6 +86,26 @@ func keep(t *testing.T, test func(t *testing.T, k *keeper)) {
 	})
 }
 
+// ends returns how many calls have ended, by how.
+func (k *keeper) ends() map[call.Outcome]int {
+	synctest.Wait()
+	k.counted.mu.Lock()
+	defer k.counted.mu.Unlock()
+	all := make(map[call.Outcome]int)
+	for _, rec := range k.counted.records {
+		all[rec.Outcome]++
+	}
+	return all
+}
+
+// notices returns what people were told.
+func (k *keeper) notices() []notice {
+	synctest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.told)
+}
+
 func (k *keeper) tell(_ context.Context, a alert.Alert) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,13 +115,12 @@ func (k *keeper) tell(_ context.Context, a alert.Alert) error {
 
 // page returns the first page that was told about an objective.
 func (k *keeper) page(objective string) (notice, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	i := slices.IndexFunc(k.told, func(a notice) bool { return a.Severity == alert.Page && a.Objective == objective })
+	told := k.notices()
+	i := slices.IndexFunc(told, func(a notice) bool { return a.Severity == alert.Page && a.Objective == objective })
 	if i < 0 {
 		return notice{}, false
 	}
-	return k.told[i], true
+	return told[i], true
 }
 
 // traffic sends n calls of a class, one every interval, and returns after the last has
@@ -146,8 +162,8 @@ func TestHangPages(t *testing.T) {
 		if after := page.at.Sub(k.begun); after > 20*time.Second {
 			t.Errorf("paged after %v", after)
 		}
-		if n := len(k.counted.records); n > 0 {
-			t.Errorf("%d calls have ended by then", n)
+		if ends := k.ends(); len(ends) > 0 {
+			t.Errorf("calls have ended by then: %v", ends)
 		}
 		t.Logf("paged %v after the first call: %s", page.at.Sub(k.begun), page.Annotations["summary"])
 	})
@@ -183,7 +199,7 @@ func TestOutagePages(t *testing.T) {
 				t.Run(fmt.Sprint(class, " every ", interval, " ", name), func(t *testing.T) {
 					keep(t, func(t *testing.T, k *keeper) {
 						k.traffic(class, int(time.Hour/interval), interval, direct(simulated(t, quick)))
-						if len(k.told) > 0 {
+						if len(k.notices()) > 0 {
 							t.Fatalf("told in the good hour: %v", k.summaries())
 						}
 						down := time.Now()
@@ -201,9 +217,7 @@ func TestOutagePages(t *testing.T) {
 }
 
 func (k *keeper) summaries() (all []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, a := range k.told {
+	for _, a := range k.notices() {
 		all = append(all, fmt.Sprintf("%v %s %s: %s", a.at.Sub(k.begun), a.Severity, a.Status, a.Annotations["summary"]))
 	}
 	return all
@@ -220,7 +234,7 @@ func TestPageEnds(t *testing.T) {
 		back := time.Now()
 		k.traffic(slo.Interactive, 2700, time.Second, good)
 		began, ended := make(map[string]int), make(map[string]int)
-		for _, a := range k.told {
+		for _, a := range k.notices() {
 			if a.Severity != alert.Page {
 				continue
 			}
@@ -262,7 +276,7 @@ func TestHealthyPagesNobody(t *testing.T) {
 			}
 		}
 		senders.Wait()
-		if len(k.told) > 0 {
+		if len(k.notices()) > 0 {
 			t.Errorf("told %v", k.summaries())
 		}
 		judged := 0
@@ -280,133 +294,8 @@ func TestHealthyPagesNobody(t *testing.T) {
 		if judged != 3 {
 			t.Errorf("%d classes are judged", judged)
 		}
-		ends := make(map[call.Outcome]int)
-		for _, rec := range k.counted.records {
-			ends[rec.Outcome]++
-		}
-		if ends[call.ClientGone] != 3*2*720 || ends[call.UpstreamError] != 3*720 || ends[call.Completed] != 3*3600 {
+		if ends := k.ends(); ends[call.ClientGone] != 3*2*720 || ends[call.UpstreamError] != 3*720 || ends[call.Completed] != 3*3600 {
 			t.Errorf("outcomes %v", ends)
 		}
 	})
-}
-
-// TestLower: a header may ask for less, never for more.
-func TestLower(t *testing.T) {
-	o := &Options{Weights: map[string]int{"interactive": 16, "completion": 4, "batch": 1, "vip": 64}}
-	for _, c := range [][3]string{
-		{"interactive", "batch", "batch"}, {"interactive", "completion", "completion"}, {"interactive", "vip", "interactive"},
-		{"batch", "interactive", "batch"}, {"batch", "completion", "batch"}, {"vip", "interactive", "interactive"},
-		{"interactive", "unheard", "interactive"}, {"interactive", "interactive", "interactive"},
-		// Nobody has said what these weigh: what the default class does.
-		{"unheard", "batch", "batch"}, {"unheard", "vip", "unheard"}, {"unheard", "interactive", "unheard"},
-	} {
-		if got := o.lower(c[0], c[1]); got != c[2] {
-			t.Errorf("a call of class %s that asks for %s is in %s, want %s", c[0], c[1], got, c[2])
-		}
-	}
-	if got := new(Options).lower("interactive", "batch"); got != "interactive" {
-		t.Errorf("without weights it is in %s", got)
-	}
-}
-
-// TestMarkIsGoodOnce: the mark of the gateway's own calls is of no use to whoever reads it
-// afterwards.
-func TestMarkIsGoodOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := New(new(counted))
-		probes := func(word string) bool {
-			r := chat("x", 1, "")
-			r.Header.Set(probeHeader, word)
-			c := g.Begin(r, options, &Surroundings{})
-			_ = c.Serve(httptest.NewRecorder(), streams(0, 0))
-			return c.Record().Probe
-		}
-		_, word := g.ProbeHeader()
-		_, other := g.ProbeHeader()
-		if word == other || !probes(word) {
-			t.Fatal("a mark is not good, or not new each time")
-		}
-		if probes(word) {
-			t.Error("a mark is good twice")
-		}
-		g.DropProbe(other)
-		if probes(other) {
-			t.Error("a mark that was dropped is good")
-		}
-		if probes("guessed") || len(g.probing.words) != 0 {
-			t.Errorf("a guess is good, or %d marks are left", len(g.probing.words))
-		}
-	})
-}
-
-// failingBooks is a ledger with a fault.
-type failingBooks struct{ books }
-
-func (*failingBooks) End(*call.Record) { panic("a fault") }
-
-// TestFaultLetsGo: a fault that keeps the end of a call from being judged leaves no call
-// behind that is awaited for ever.
-func TestFaultLetsGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, tracker := promised(t, "ttft p99 <= 2s", "success 99.9%")
-		h := newHouse(t, limit.Policy{}, queue.Config{})
-		o := h.options
-		o.Class, o.Admission.Ledger = "interactive", new(failingBooks)
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the fault was hidden")
-				}
-			}()
-			_ = g.Begin(chatRequest(true), &o, &Surroundings{}).Serve(httptest.NewRecorder(), NextFunc(func(http.ResponseWriter, *http.Request) error {
-				time.Sleep(time.Second)
-				return errors.New("dial")
-			}))
-		}()
-		time.Sleep(time.Minute)
-		tracker.Tick(time.Now())
-		for _, s := range tracker.Status(time.Now()).Objectives {
-			if s.Awaiting != 0 || s.Total() != 0 {
-				t.Errorf("%s: %d are awaited, %+v", s.Text, s.Awaiting, s.Counts)
-			}
-		}
-		if n := g.Live().InFlight; n != 0 {
-			t.Errorf("%d calls are in flight", n)
-		}
-	})
-}
-
-// TestLateJoinCorrectsOnce: what an engine's span tells of its queue and prefill makes good
-// or bad of what was unknown, and a second word changes nothing.
-func TestLateJoinCorrectsOnce(t *testing.T) {
-	for name, c := range map[string]struct {
-		queue, prefill time.Duration
-		want           map[string]slo.Counts
-	}{
-		"kept":   {100 * time.Millisecond, 200 * time.Millisecond, map[string]slo.Counts{"queue_p99": {Good: 1}, "prefill_p99": {Good: 1}, "goodput": {Good: 1}}},
-		"missed": {700 * time.Millisecond, 200 * time.Millisecond, map[string]slo.Counts{"queue_p99": {Bad: 1}, "prefill_p99": {Good: 1}, "goodput": {Bad: 1}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g, tracker := promised(t, "queue p99 <= 500ms", "prefill p99 <= 500ms", "success 99.9%", "goodput 95%")
-				at := g.Begin(chatRequest(true), options, &Surroundings{})
-				_ = at.Serve(httptest.NewRecorder(), streams(time.Second, 30*time.Millisecond))
-				unknown := slo.Counts{Unknown: 1}
-				wantSums(t, tracker, map[string]slo.Counts{"queue_p99": unknown, "prefill_p99": unknown, "success": {Good: 1}, "goodput": unknown})
-				rec := at.Record()
-				learnt := func(queue, prefill time.Duration) *call.Record {
-					a, new := rec.Learnt(call.Engine{Queue: call.Lasting(queue), Prefill: call.Lasting(prefill)})
-					if !new {
-						t.Fatal("nothing was learnt")
-					}
-					return rec.Amended(a)
-				}
-				at.correct(learnt(c.queue, c.prefill))
-				wantSums(t, tracker, c.want)
-				at.correct(learnt(time.Millisecond, 900*time.Millisecond))
-				wantSums(t, tracker, c.want)
-				wantSums(t, tracker, map[string]slo.Counts{"success": {Good: 1}})
-			})
-		})
-	}
 }
