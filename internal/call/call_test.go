@@ -15,7 +15,7 @@ func full() *Record {
 	n, d, x := Known(0), Lasting(1500*time.Microsecond), Figure(0.5)
 	rec := &Record{
 		Identity: Identity{ID: "id", RequestID: "r", ResponseID: "s", TraceID: "t", Run: "u", Time: time.Unix(0, 0).UTC(),
-			Key: "k", Model: "m", ResponseModel: "n", Class: "c", Bench: true, ClientRetries: 1, Dialect: "d", Path: "p", Stream: true},
+			Key: "k", Model: "m", ResponseModel: "n", Class: "c", Bench: true, Probe: true, ClientRetries: 1, Dialect: "d", Path: "p", Stream: true},
 		Result: Result{Status: 200, Outcome: Completed, Error: "e", Terminated: true, Degraded: []Degradation{ParseErrors}},
 		Tokens: Tokens{Usage: Usage{n, n, n, n, n}, UsageSource: UsageReported, ContentEvents: n, FirstContentEvent: n, ParseErrors: 1},
 		Timing: Timing{d, d, d, d, d, d, d, d, d, d},
