@@ -33,12 +33,13 @@ def stages(*parts):
     return [" ".join(t) for t in texts]
 
 
-def calls(objective, *parts, model="m"):
-    """The series that the gateway has of one objective and model."""
+def calls(objective, *parts, model="m", others="good"):
+    """The series that the gateway has of one objective and model. What is not bad is good, or unknown."""
     good, bad = stages(*parts)
+    none = "0+0x%d" % (sum(p[0] for p in parts) - 1)
     series = 'weir_slo_calls_total{class="unit",model="%s",objective="%s",verdict="%s"}'
     return [{"series": series % (model, objective[0], verdict), "values": values}
-            for verdict, values in (("good", good), ("bad", bad), ("unknown", good), ("outside", bad))]
+            for verdict, values in ((others, good), ({"good": "unknown", "unknown": "good"}[others], none), ("bad", bad), ("outside", bad))]
 
 
 def firing(alert, at, count, step="m"):
@@ -69,11 +70,11 @@ def burn(objective, pair, r, step=1):
     }
 
 
-def quiet(objective, r, hours):
-    """A test that a share of bad calls below what a page needs never pages."""
+def quiet(objective, r, hours, others="good"):
+    """A test that a share of bad calls below what a page needs never pages, what the others are."""
     past = 6 * HOUR + 10
-    return {"name": "%s at %g bad: no page" % (objective[0], r), "interval": "1m",
-            "input_series": calls(objective, (past, 1000, 0), (hours * HOUR, round(1000 * (1 - r)), round(1000 * r))),
+    return {"name": "%s at %g bad, others %s: no page" % (objective[0], r, others), "interval": "1m",
+            "input_series": calls(objective, (past, 1000, 0), (hours * HOUR, round(1000 * (1 - r)), round(1000 * r)), others=others),
             "promql_expr_test": [firing("WeirSLOPage", past + h * HOUR, 0) for h in range(hours)]}
 
 
@@ -155,7 +156,7 @@ def down():
 
 def everything():
     """The tests that are evaluated every minute."""
-    return ([burn(*b) for b in BURNS if b[1] != TICKET] + [quiet(P99, 0.055, 7), quiet(P999, 0.005, 7), quiet(P90, 0.55, 7), words(), end(), few()] +
+    return ([burn(*b) for b in BURNS if b[1] != TICKET] + [quiet(P99, 0.055, 7), quiet(P99, 0.055, 7, "unknown"), quiet(P999, 0.005, 7), quiet(P90, 0.55, 7), words(), end(), few()] +
             hang() + down())
 
 
