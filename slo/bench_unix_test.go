@@ -20,15 +20,18 @@ func BenchmarkCall(b *testing.B) {
 	tr.End(&p, &f)
 	b.ReportAllocs()
 	n, begin := 0, cpu()
+	first := now.Add(500 * time.Millisecond)
+	f.Received, f.Ended = now, now.Add(3*time.Second)
 	for b.Loop() {
 		n++
 		if n%1000 == 0 {
 			now = now.Add(time.Second)
+			first = now.Add(500 * time.Millisecond)
+			f.Received, f.Ended = now, now.Add(3*time.Second)
 			tr.Tick(now)
 		}
-		f.Received, f.Ended = now, now.Add(3*time.Second)
 		tr.Watch(&p, "interactive", "m", now, true, nil)
-		tr.FirstToken(&p, now.Add(500*time.Millisecond))
+		tr.FirstToken(&p, first)
 		tr.End(&p, &f)
 	}
 	b.ReportMetric(float64(cpu()-begin)/float64(n), "cpu-ns/op")

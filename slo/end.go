@@ -32,7 +32,7 @@ func (t *Tracker) End(p *Pending, f *Facts) {
 		return
 	}
 	defer c.mu.Unlock()
-	defer p.letGo()
+	p.letGo()
 	p.ended = true
 	p.unlink()
 	a := t.clock.state.Load()

@@ -99,10 +99,12 @@ func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, str
 // letGo remembers when the call was sent, so that nobody asks for it after the end. The
 // class's lock is held.
 func (p *Pending) letGo() {
-	if base, known := p.sentAt(); known {
-		p.wasSent = base
+	if p.sent != nil {
+		if base, known := p.sentAt(); known {
+			p.wasSent = base
+		}
+		p.sent = nil
 	}
-	p.sent = nil
 }
 
 // unlink takes the call off its class's ring. The class's lock is held.
