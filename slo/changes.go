@@ -41,7 +41,7 @@ func (t *Tracker) Apply(changes []byte) error {
 				t.retire(c)
 			}
 		}
-		t.classes.Store(&classes)
+		t.publish(classes)
 	}
 	for _, x := range m.classes {
 		if c := classes[x.name]; c != nil {

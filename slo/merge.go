@@ -63,7 +63,7 @@ func (t *Tracker) merge(snapshot []byte) error {
 			}
 			c.reshape(a, nil, layouts[x.name], 1<<63-1)
 		}
-		t.classes.Store(&classes)
+		t.publish(classes)
 	}
 	for _, x := range m.classes {
 		if c := classes[x.name]; c != nil {

@@ -82,7 +82,7 @@ func (t *Tracker) Watch(p *Pending, class, model string, received time.Time, str
 	p.class, p.series, p.model, p.sent, p.wasSent = nil, nil, model, sent, -1
 	p.received, p.second, p.nanos = received, received.Unix(), int64(received.Nanosecond())
 	p.stage, p.marks, p.shown = stage{streamed: streamed}, [MaxObjectives]mark{}, 0
-	c := (*t.classes.Load())[class]
+	c := t.class(class)
 	if c == nil {
 		return
 	}

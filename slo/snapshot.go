@@ -118,7 +118,7 @@ func (t *Tracker) Restore(snapshot []byte) error {
 			t.replace(c, a, m.classes[i])
 		}
 	}
-	t.classes.Store(&classes)
+	t.publish(classes)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package slo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,8 @@ type Tracker struct {
 	mu      sync.Mutex
 	clock   clock
 	classes atomic.Pointer[map[string]*class]
-	config  atomic.Pointer[Config] // nil judges nothing
+	few     atomic.Pointer[[]*class] // the same where they are few, and a look at each is quicker; else nil
+	config  atomic.Pointer[Config]   // nil judges nothing
 	dropped []string
 	// reshaped is whether the columns have changed since the last Snapshot or Changes.
 	reshaped bool
@@ -85,8 +87,36 @@ func newClass(name string, l *layout) *class {
 // New returns a Tracker that judges nothing until it is configured.
 func New() *Tracker {
 	t := new(Tracker)
-	t.classes.Store(&map[string]*class{})
+	t.publish(map[string]*class{})
 	return t
+}
+
+// fewClasses is how many names are compared before a map is quicker.
+const fewClasses = 8
+
+// publish makes these the classes that there are. t.mu is held.
+func (t *Tracker) publish(classes map[string]*class) {
+	t.classes.Store(&classes)
+	if len(classes) > fewClasses {
+		t.few.Store(nil)
+		return
+	}
+	few := slices.Collect(maps.Values(classes))
+	t.few.Store(&few)
+}
+
+// class returns the class of a name, nil if it is not known.
+func (t *Tracker) class(name string) *class {
+	few := t.few.Load()
+	if few == nil {
+		return (*t.classes.Load())[name]
+	}
+	for _, c := range *few {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
 }
 
 // Configure sets what is judged from now on. c is what Complete returned; an
@@ -133,7 +163,7 @@ func (t *Tracker) Configure(c Config, now time.Time) error {
 		}
 	}
 	slices.Sort(t.dropped)
-	t.classes.Store(&classes)
+	t.publish(classes)
 	t.config.Store(&c)
 	return nil
 }
