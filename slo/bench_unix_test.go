@@ -8,33 +8,38 @@ import (
 	"time"
 )
 
-// BenchmarkCall is what a call costs: Watch, FirstToken and End over eight objectives, into all
-// windows and the quantiles that are shown. At most 300 ns are wanted, and no allocation.
-// cpu-ns/op is what the processor took, whatever else it had to do.
+// BenchmarkCall is what a call costs over eight objectives, with its times for display: one that
+// is recorded as it ends, and one that is followed, whose first token is judged as it comes.
 func BenchmarkCall(b *testing.B) {
-	tr, _ := configured(b, whole("interactive"))
-	now := start
-	f := factsFor(now)
-	var p Pending
-	tr.Watch(&p, "interactive", "m", now, true, nil)
-	tr.End(&p, &f)
-	b.ReportAllocs()
-	n, begin := 0, cpu()
-	first := now.Add(500 * time.Millisecond)
-	f.Received, f.Ended = now, now.Add(3*time.Second)
-	for b.Loop() {
-		n++
-		if n%1000 == 0 {
-			now = now.Add(time.Second)
-			first = now.Add(500 * time.Millisecond)
+	for _, followed := range []bool{false, true} {
+		b.Run(map[bool]string{false: "recorded", true: "followed"}[followed], func(b *testing.B) {
+			tr, _ := configured(b, whole("interactive"))
+			now := start
+			f := factsFor(now)
+			var p Pending
+			tr.Watch(&p, "interactive", "m", now, true, nil)
+			tr.End(&p, &f)
+			b.ReportAllocs()
+			n, begin := 0, cpu()
+			first := now.Add(500 * time.Millisecond)
 			f.Received, f.Ended = now, now.Add(3*time.Second)
-			tr.Tick(now)
-		}
-		tr.Watch(&p, "interactive", "m", now, true, nil)
-		tr.FirstToken(&p, first)
-		tr.End(&p, &f)
+			for b.Loop() {
+				n++
+				if n%1000 == 0 {
+					now = now.Add(time.Second)
+					first = now.Add(500 * time.Millisecond)
+					f.Received, f.Ended = now, now.Add(3*time.Second)
+					tr.Tick(now)
+				}
+				tr.Watch(&p, "interactive", "m", now, true, nil)
+				if followed {
+					tr.FirstToken(&p, first)
+				}
+				tr.End(&p, &f)
+			}
+			b.ReportMetric(float64(cpu()-begin)/float64(n), "cpu-ns/op")
+		})
 	}
-	b.ReportMetric(float64(cpu()-begin)/float64(n), "cpu-ns/op")
 }
 
 // BenchmarkStatus is what a status over 200 series of eight objectives costs.
