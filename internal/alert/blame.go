@@ -3,6 +3,8 @@ package alert
 import (
 	"sync"
 	"time"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // blameTime is how long an alert waits for the phase to blame. A page without it is
@@ -126,9 +128,9 @@ const (
 
 // tidyBlame bounds a blame; one that says nothing is nil.
 func tidyBlame(b Blame) *Blame {
-	clean := Blame{Phase: cut(oneLine(b.Phase), maxPhase), Text: cut(oneLine(b.Text), maxSentence), Share: b.Share}
+	clean := Blame{Phase: cut(call.OneLine(b.Phase), maxPhase), Text: cut(call.OneLine(b.Text), maxSentence), Share: b.Share}
 	for _, e := range b.Evidence[:min(len(b.Evidence), maxEvidence)] {
-		if e = cut(oneLine(e), maxSentence); e != "" {
+		if e = cut(call.OneLine(e), maxSentence); e != "" {
 			clean.Evidence = append(clean.Evidence, e)
 		}
 	}

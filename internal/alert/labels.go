@@ -8,8 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // maxLabel bounds a label's value. Models are named by clients: what is longer is cut,
@@ -69,7 +70,7 @@ const tail = 1 + 8
 // different ones stay different: what had to be changed ends with a hash, and so does
 // what looks as if it had been.
 func labelValue(v string) string {
-	clean := oneLine(v)
+	clean := call.OneLine(v)
 	if clean == v && len(v) <= maxLabel && !tailed(v) {
 		return v
 	}
@@ -83,19 +84,6 @@ func tailed(v string) bool {
 	}
 	_, err := hex.DecodeString(v[len(v)-tail+1:])
 	return err == nil
-}
-
-// oneLine takes out what is no text or could move a terminal's cursor.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // cut returns at most n bytes of text, whole characters.

@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 const (
@@ -131,7 +133,7 @@ func (p *post) judge(response *http.Response, text []byte, refuse func(*http.Res
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
 		return Permanent(errors.New(said + ": look at the address that is configured"))
 	}
-	if excerpt := strings.TrimSpace(oneLine(string(text))); p.open && excerpt != "" {
+	if excerpt := strings.TrimSpace(call.OneLine(string(text))); p.open && excerpt != "" {
 		said += ": " + cut(excerpt, maxExcerpt)
 	}
 	again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // broken says why no answer came. It names what the operating system, the resolver and
@@ -29,13 +31,13 @@ func broken(ctx context.Context, err error) string {
 	case errors.As(err, &dns):
 		return "the name cannot be resolved (" + dns.Err + ")"
 	case errors.As(err, &certificate):
-		return cut(oneLine(certificate.Error()), maxExcerpt)
+		return cut(call.OneLine(certificate.Error()), maxExcerpt)
 	case errors.As(err, &authority):
 		return authority.Error()
 	case errors.As(err, &record):
 		return "it does not speak TLS; write http:// if that is meant"
 	case errors.As(err, &op):
-		return cut(oneLine(op.Error()), maxExcerpt)
+		return cut(call.OneLine(op.Error()), maxExcerpt)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "it took too long"
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -47,5 +49,5 @@ func broken(ctx context.Context, err error) string {
 // foreign prepares an error's text of somebody else's receiver for being shown.
 func foreign(err error) string {
 	const most = 500
-	return cut(oneLine(err.Error()), most)
+	return cut(call.OneLine(err.Error()), most)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/slo"
 )
 
@@ -76,7 +77,7 @@ func (v *view) subject() string {
 	if v.key.model != "" {
 		model = "model " + labelValue(v.key.model)
 	}
-	text := oneLine(v.objective.Text)
+	text := call.OneLine(v.objective.Text)
 	if text == "" {
 		text = labelValue(v.key.objective)
 	}
@@ -215,7 +216,7 @@ func (v *view) used() string {
 	if allowed != nil {
 		of = fmt.Sprintf(" (%s bad of %s allowed%s)", whole(v.objective.Bad), amount(*allowed), by)
 	}
-	period := oneLine(v.period.Name)
+	period := call.OneLine(v.period.Name)
 	if period == "" {
 		period = "its period"
 	}

@@ -159,7 +159,7 @@ func FuzzLabelValue(f *testing.F) {
 			t.Errorf("a model may be called %q, as %q is", x, a)
 		}
 		for _, v := range []string{x, y} {
-			if len(v) > maxLabel || !utf8.ValidString(v) || oneLine(v) != v {
+			if len(v) > maxLabel || !utf8.ValidString(v) || call.OneLine(v) != v {
 				t.Errorf("%q is a label of %d bytes", v, len(v))
 			}
 		}

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirgate/weir/internal/call"
 )
 
 // What is shorter than this is not hidden in texts of our own: it would tear
@@ -122,7 +123,7 @@ func (s *secrets) foreign(text string) string {
 		return fmt.Sprintf("(a text of %d bytes)", len(text))
 	}
 	// What oneLine takes out may have stood within a secret.
-	text = s.hide(oneLine(s.hide(text, leastForeign)), leastForeign)
+	text = s.hide(call.OneLine(s.hide(text, leastForeign)), leastForeign)
 	if len(text) > maxForeign {
 		cut := maxForeign
 		for cut > 0 && !utf8.RuneStart(text[cut]) {
@@ -136,22 +137,9 @@ func (s *secrets) foreign(text string) string {
 // clean is the last look at a finding before it leaves.
 func (s *secrets) clean(f Finding) Finding {
 	for _, text := range []*string{&f.Title, &f.Detail, &f.Next} {
-		*text = s.hide(oneLine(s.hide(*text, leastSecret)), leastSecret)
+		*text = s.hide(call.OneLine(s.hide(*text, leastSecret)), leastSecret)
 	}
 	return f
-}
-
-// oneLine takes out whatever could move a terminal's cursor, and what is no text.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // lower folds ASCII only, so that all offsets stay.
