@@ -16,7 +16,7 @@ func FuzzYAML(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
-			t.Skip("no text")
+			return // YAML has text alone
 		}
 		var y yaml
 		y.comment(0, text)
