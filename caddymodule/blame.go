@@ -128,10 +128,10 @@ func (a *App) note(now time.Time) {
 // withEngines is how many calls have left the gateway's queues and not ended.
 func (s *shared) withEngines() int64 {
 	n := s.gateway.Live().InFlight
-	for _, p := range s.rooms.poolStates() {
-		if p.Queue != nil {
-			n -= int64(p.Queue.Waiting)
-		}
+	s.rooms.mu.Lock()
+	defer s.rooms.mu.Unlock()
+	for _, p := range s.rooms.inForce {
+		n -= int64(p.queue.State().Waiting)
 	}
 	return max(0, n)
 }

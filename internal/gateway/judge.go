@@ -78,6 +78,9 @@ func (c *Call) judge(rec *call.Record) {
 		c.gateway.tracker.Watch(&c.judged, c.identity.Class, c.identity.Model, c.received, false, nil)
 	}
 	f := c.facts(rec)
+	if c.entry != nil && c.entry.refused != nil && c.entry.refused.final {
+		f.Ending = slo.Excused // it could not have passed at any time
+	}
 	c.gateway.tracker.End(&c.judged, &f)
 	c.watched = false
 }
@@ -90,7 +93,8 @@ func (c *Call) forget() {
 	}
 }
 
-// correct judges anew what was unknown when the call ended.
+// correct judges anew what was unknown when the call ended. It may run on another
+// goroutine while the call lets go of its entry, so it must not look there.
 func (c *Call) correct(amended *call.Record) {
 	if !c.judges() {
 		return
@@ -101,11 +105,7 @@ func (c *Call) correct(amended *call.Record) {
 }
 
 func (c *Call) facts(rec *call.Record) slo.Facts {
-	f := factsOf(rec, c.received, c.dialect.WritesTokens())
-	if c.entry != nil && c.entry.refused != nil && c.entry.refused.final {
-		f.Ending = slo.Excused // it could not have passed at any time
-	}
-	return f
+	return factsOf(rec, c.received, c.dialect.WritesTokens())
 }
 
 // factsOf is what a record says to objectives. writes is whether the API writes tokens.
