@@ -122,7 +122,7 @@ func (s *secrets) foreign(text string) string {
 	if len(text) > longForeign {
 		return fmt.Sprintf("(a text of %d bytes)", len(text))
 	}
-	// What oneLine takes out may have stood within a secret.
+	// What OneLine takes out may have stood within a secret.
 	text = s.hide(call.OneLine(s.hide(text, leastForeign)), leastForeign)
 	if len(text) > maxForeign {
 		cut := maxForeign
