@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/weirgate/weir/internal/exposition"
 )
 
 // bigPage is a page of some 200 kB, as a vLLM with many histograms writes it.
@@ -108,8 +107,7 @@ func BenchmarkWholePage(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		if f, err := parser.TextToMetricFamilies(bytes.NewReader(text)); err != nil || len(f) == 0 {
+		if f, err := exposition.Parse(text); err != nil || len(f) == 0 {
 			b.Fatal(err)
 		}
 	}

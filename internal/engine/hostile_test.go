@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/weirgate/weir/internal/exposition"
 )
 
 // checkGauges says what no page may bring about.
@@ -67,6 +66,7 @@ func FuzzGauges(f *testing.F) {
 	f.Add([]byte("vllm:num_requests_running NaN\nvllm:num_requests_waiting 1e309\n"))
 	f.Add([]byte(" \t vllm:num_requests_running\t{engine=\"\\n\\\"\"} 3 1700000000000\r\n"))
 	f.Add([]byte("sglang:num_running_reqs{tp_rank=\"0\"} NaN\nsglang:num_running_reqs{tp_rank=\"1\"} 2\n"))
+	f.Add([]byte("# TYPE vllm:num_requests_running gauge\n{} 1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, want := range append([]Kind{Auto}, Kinds...) {
 			g, err := parseGauges(b, want)
@@ -79,8 +79,7 @@ func FuzzGauges(f *testing.F) {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 		}
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		all, err := parser.TextToMetricFamilies(bytes.NewReader(b))
+		all, err := exposition.Parse(b)
 		if err != nil || bytes.Contains(b, []byte(`{"`)) { // names in quotes, which no engine needs
 			return
 		}

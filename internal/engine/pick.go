@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/weirgate/weir/internal/exposition"
 )
 
 // maxSamples is the most samples of the metrics wanted that a page may have. An
@@ -49,8 +49,7 @@ func pick(page []byte) (families map[string]*dto.MetricFamily, kinds map[Kind]bo
 			return nil, nil, fmt.Errorf("the page has more than %d samples of the metrics wanted, which no engine shows", maxSamples)
 		}
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err = parser.TextToMetricFamilies(bytes.NewReader(lines))
+	families, err = exposition.Parse(lines)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the answer is not in Prometheus' text format: %s", shorten(err.Error(), maxText))
 	}

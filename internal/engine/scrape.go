@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/weirgate/weir/internal/exposition"
 )
 
 const (
@@ -61,8 +59,7 @@ func scrape(ctx context.Context, client *http.Client, u *url.URL) (Counters, err
 	if err != nil {
 		return Counters{}, err
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	families, err := exposition.Parse(body)
 	if err != nil {
 		return Counters{}, fmt.Errorf("the answer is not in Prometheus' text format: %w", err)
 	}

@@ -121,6 +121,7 @@ func TestScrapeErrors(t *testing.T) {
 		"not switched on":     {501, `{"error":{}}`, "llama.cpp with --metrics"},
 		"not found":           {404, "", "it answered 404 Not Found"},
 		"a page":              {200, "<html>\n<body>", "not in Prometheus' text format"},
+		"no name":             {200, "# TYPE vllm:prompt_tokens_total counter\n{} 1\n", "the parser failed on it"},
 		"a fraction":          {200, "vllm:prompt_tokens_total 1.5\nvllm:generation_tokens_total 1\n", "vllm:prompt_tokens_total is 1.5, which is not a count"},
 		"not a number":        {200, "vllm:prompt_tokens_total NaN\nvllm:generation_tokens_total 1\n", "not a count"},
 		"negative":            {200, "vllm:prompt_tokens_total 1\nvllm:generation_tokens_total -1\n", "not a count"},

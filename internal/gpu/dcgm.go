@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/weirgate/weir/internal/exposition"
 )
 
 // maxBody is the most of an exporter's answer that is read: eight GPUs with all
@@ -89,8 +88,7 @@ func (d *dcgm) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error)
 	if len(body) > maxBody {
 		return nil, fmt.Errorf("the answer is longer than %d MiB, which no dcgm-exporter's is", maxBody>>20)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	families, err := exposition.Parse(body)
 	if err != nil {
 		return nil, fmt.Errorf("the answer is not in Prometheus' text format: %w", err)
 	}

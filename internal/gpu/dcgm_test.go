@@ -189,6 +189,7 @@ func TestDCGMErrors(t *testing.T) {
 		"no GPU":        {200, "DCGM_FI_DEV_POWER_USAGE{nvswitch=\"0\"} 1\n", "is this the address of a dcgm-exporter"},
 		"not found":     {404, "", "it answered 404 Not Found"},
 		"a page":        {200, "<html>", "not in Prometheus' text format"},
+		"no name":       {200, "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n{} 1\n", "the parser failed on it"},
 		"more than all": {200, strings.Repeat("#", maxBody+1), "longer than 8 MiB"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,2 @@
+// Package exposition reads Prometheus' text format as strangers write it.
+package exposition
