@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +69,38 @@ func (r *run) load(globals, sites string) {
 	if err := caddy.Load(r.adapt(globals, sites), true); err != nil {
 		r.t.Fatalf("load configuration: %v", err)
 	}
+	r.settled()
 }
+
+// settled waits until no address has two configurations that listen. Caddy takes the
+// servers of the old one down on goroutines of their own, and a connection that these
+// accept meanwhile may be closed without an answer.
+func (r *run) settled() {
+	r.t.Helper()
+	until(r.t, "the old configuration's listeners to close", func() bool {
+		// Caddy counts a listener down before it closes it, so the sockets
+		// themselves are counted, too, where the system tells.
+		sockets := make(map[string]int)
+		table, _ := os.ReadFile("/proc/self/net/tcp")
+		for _, l := range listening.FindAllSubmatch(table, -1) {
+			sockets[string(l[1])]++
+		}
+		alone := true
+		given.Range(func(address, _ any) bool {
+			n, err := strconv.Atoi(port(address.(string)))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			alone = caddy.ListenerUsage("tcp", address.(string)) <= 1 && sockets[fmt.Sprintf("%04X", n)] <= 1
+			return alone
+		})
+		return alone
+	})
+}
+
+// listening finds the ports of loopback with a listener in Linux' table of sockets: slot,
+// local address, remote address, state, of which 0A is listening.
+var listening = regexp.MustCompile(`(?m)^ *\d+: 0100007F:([0-9A-F]{4}) [0-9A-F:]+ 0A `)
 
 // awaitCertificate returns once the site has its certificate: Caddy gets it
 // while it already listens.
