@@ -126,7 +126,7 @@ func (c *Call) count() {
 	if n > 0 {
 		c.connected = true
 	}
-	if c.around.Retries != nil {
+	if n > 1 && c.around.Retries != nil {
 		if retries, ok := c.around.Retries(c.request); ok {
 			n = min(n, retries+1)
 		}
