@@ -66,14 +66,20 @@ func start(t *testing.T, globals, sites string) *run {
 // load replaces the configuration, as a reload does.
 func (r *run) load(globals, sites string) {
 	r.t.Helper()
-	if err := caddy.Load(r.adapt(globals, sites), true); err != nil {
+	if err := r.tryLoad(globals, sites); err != nil {
 		r.t.Fatalf("load configuration: %v", err)
 	}
-	r.settled()
+}
+
+// tryLoad is load for a configuration that may be refused, be it by the adapter.
+func (r *run) tryLoad(globals, sites string) error {
+	r.t.Helper()
+	defer r.settled()
+	return caddy.Load(r.adapt(globals, sites), true)
 }
 
 // settled waits until no address has two configurations that listen. Caddy takes the
-// servers of the old one down on goroutines of their own, and a connection that these
+// servers of the old one, or of a new one that failed, down on goroutines of their own, and a connection that these
 // accept meanwhile may be closed without an answer.
 func (r *run) settled() {
 	r.t.Helper()

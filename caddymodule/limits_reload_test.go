@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/weirgate/weir/internal/call"
 	"github.com/weirgate/weir/internal/limit"
 )
@@ -283,12 +281,6 @@ func TestFailedReloadLeavesLimits(t *testing.T) {
 	if got := s.status(t, "sk-port taken, no weir", ""); got != 429 {
 		t.Errorf("a reload after the failed ones: %d", got)
 	}
-}
-
-// tryLoad is load for a configuration that may be refused, be it by the adapter.
-func (r *run) tryLoad(globals, sites string) error {
-	r.t.Helper()
-	return caddy.Load(r.adapt(globals, sites), true)
 }
 
 // TestPools: directives of one pool share its limits and must say the same of

@@ -65,7 +65,7 @@ func TestBesideTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if err := caddy.Load(r.adapt(globals(taken.Addr().String(), "4s", "3m"), sites), true); err == nil {
+	if err := r.tryLoad(globals(taken.Addr().String(), "4s", "3m"), sites); err == nil {
 		t.Error("an address that is taken is no error")
 	}
 	if after := watching(); fmt.Sprint(after) != fmt.Sprint(before) || len(after) != 3 {
