@@ -153,8 +153,10 @@ func TestSLOOff(t *testing.T) {
 // TestCapacityAdmin: what is asked wrongly is told, too few calls are refused with the
 // reason, and with enough of them there is an answer that names its bound.
 func TestCapacityAdmin(t *testing.T) {
-	engine, err := sim.Start(sim.Config{Slots: 8, PrefillBase: 2 * time.Millisecond, PrefillPerToken: 10 * time.Microsecond, DecodeBase: time.Millisecond,
-		DecodePerSequence: 100 * time.Microsecond, OutputMin: 4, OutputMax: 12})
+	// An answer takes some tens of milliseconds: one that comes whole at once, on a busy
+	// machine, tells no time per output token.
+	engine, err := sim.Start(sim.Config{Slots: 8, PrefillBase: 2 * time.Millisecond, PrefillPerToken: 10 * time.Microsecond, DecodeBase: 3 * time.Millisecond,
+		DecodePerSequence: 100 * time.Microsecond, OutputMin: 8, OutputMax: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
