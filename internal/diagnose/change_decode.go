@@ -37,9 +37,73 @@ func slowTokens(p *pair) []*Finding {
 	case d.blind:
 		return p.manyBeside()
 	case part(d.residual):
+		if d.held >= Dominant*d.change && d.held >= Sure*d.heldWithin {
+			return p.promptsHoldUp()
+		}
+		if p.gapsSteady() {
+			return nil // tokens are held up now and then, and no step is slower
+		}
 		return p.slowerAlike()
 	}
 	return nil
+}
+
+// gapsSteady tells whether the median gap between chunks is known in both windows and
+// has not risen: steps take as long as they did, whatever comes between them.
+func (p *pair) gapsSteady() bool {
+	grown, known := by(inMS(p.b.Gap), inMS(p.a.Gap)).Get()
+	return known && grown < Rise
+}
+
+// eachHolds is how many times what it was each prompt holds up the tokens of other
+// calls, unknown where the calls do not show it. Of the time in which tokens are written,
+// the share that prompts hold up goes with how many come and with how long each takes.
+func (p *pair) eachHolds() call.Number {
+	d := &p.decode
+	if d.heldBefore <= 0 || d.held <= 0 || d.held < Sure*d.heldWithin {
+		return call.Number{}
+	}
+	load, known := by(p.b.Prefill, p.a.Prefill).Get()
+	if !known {
+		load, known = by(p.b.Rate, p.a.Rate).Get()
+	}
+	if !known || load <= 0 {
+		return call.Number{}
+	}
+	return call.Figure(d.heldAfter / (d.before + d.change) / (d.heldBefore / d.before) / load)
+}
+
+// promptsHoldUp is the finding of prompts that hold tokens up for longer, because each
+// takes longer or because more come: a queue does not do that.
+func (p *pair) promptsHoldUp() []*Finding {
+	d := &p.decode
+	load, each := p.figure("computed_tokens_per_second"), p.eachHolds()
+	code, more := CodeModelSlow, rose(load.before, load.after, 0) && each.Or(0) < Rise
+	if more {
+		code = CodePrefillCompute
+	}
+	f := p.claim(code, call.Inferred, ofTPOT, time.Duration(d.held*float64(time.Second)))
+	f.pro("tpot_held_ms", InMilliseconds, call.Figure(1000*d.heldAfter), "prompts that are computed in between hold each token up by %s, before by %s",
+		spanOf(1000*d.heldAfter), spanOf(1000*d.heldBefore))
+	if times, known := each.Get(); known {
+		f.pro("tpot_held_ms", NoUnit, each, "for each prompt token that comes that is %s times what it was", plain(times))
+	}
+	if p.gapsSteady() {
+		f.evidence("so tokens come as they did where no prompt is in between", p.figure("icl_p50_ms"))
+	} else {
+		f.against("so each step may be slower as well", p.figure("icl_p50_ms"))
+	}
+	f.evidence("", p.figure("ttft_ms"), p.figure("input_tokens"), load)
+	p.clocksFine(f)
+	p.sides(f, true)
+	if more {
+		f.Summary = "More prompts are computed in between, and hold tokens up: " + p.took(ofTPOT) + f.ofChange() + "."
+		f.Next = "Bound prefill in each step" + p.scene.with(chunkFlags) + ", split prefill from decode, or add replicas."
+		return []*Finding{f}
+	}
+	f.Summary = "Prompts take longer, and hold up the tokens of other calls: " + p.took(ofTPOT) + f.ofChange() + "."
+	f.Next = "Look at the model and its kernels for prompts (attention backend, quantisation, chunked prefill), at the prefix cache, at what was deployed last, or at a neighbour on the same GPU."
+	return []*Finding{f}
 }
 
 // bandwidth is the finding of a batch that is larger.

@@ -193,6 +193,9 @@ func slowPrompts(p *pair) (found []*Finding) {
 	}
 	rate := p.figure("computed_tokens_per_second")
 	fit := &p.prompt
+	if p.eachHolds().Or(0) >= Rise {
+		return nil // not because more come
+	}
 	if !rose(rate.before, rate.after, 0) || !fit.known || fit.change-fit.expected < math.Max(Sure*fit.within, Dominant*fit.change) {
 		return nil
 	}
@@ -221,16 +224,17 @@ func (p *pair) noQueue(f *Finding) {
 }
 
 // loneCalls compares the prefill of calls that ran alone, on equal cells; ok when
-// both windows have enough of them and it is longer now.
+// both windows have enough of them and it is longer now than their sizes explain. before
+// is what the new window's would have taken, and calls of the healthy one they are judged by.
 func (p *pair) loneCalls() (before, after sumOf, ok bool) {
-	type lone struct {
-		at kind
-		s  *sample
+	type cell struct {
+		calls           [2]int
+		tokens, seconds [2]float64
 	}
-	var alone [2][]lone
-	var seen [2]map[kind]bool
+	cells := make(map[kind]*cell)
+	var alone [2][]*sample
+	at := make(map[*sample]kind)
 	for i, list := range p.list {
-		seen[i] = make(map[kind]bool)
 		for j := range list {
 			s := &list[j]
 			running, known := s.met.Get()
@@ -243,20 +247,49 @@ func (p *pair) loneCalls() (before, after sumOf, ok bool) {
 				continue
 			}
 			k.output, k.outputBy = 0, 0
-			alone[i], seen[i][k] = append(alone[i], lone{k, s}), true
+			if cells[k] == nil {
+				cells[k] = new(cell)
+			}
+			c := cells[k]
+			c.calls[i]++
+			c.tokens[i] += s.computed()
+			c.seconds[i] += s.parts[ofTTFT][prefill].Seconds()
+			alone[i], at[s] = append(alone[i], s), k
 		}
 	}
+	expected := 0.0
 	for i, sum := range [2]*sumOf{&before, &after} {
-		for _, l := range alone[i] {
-			if seen[1-i][l.at] {
-				var prompt sample
-				prompt.has[ofTTFT], prompt.whole[ofTTFT] = true, l.s.parts[ofTTFT][prefill]
-				sum.add(&prompt, ofTTFT)
+		for _, s := range alone[i] {
+			c := cells[at[s]]
+			if c.calls[1-i] == 0 {
+				continue
+			}
+			var prompt sample
+			prompt.has[ofTTFT], prompt.whole[ofTTFT] = true, s.parts[ofTTFT][prefill]
+			sum.add(&prompt, ofTTFT)
+			if i == 1 {
+				// A cell is wide: within it prefill may go with the tokens.
+				longer := 1.0
+				if c.tokens[0] > 0 {
+					longer = max(s.computed()/(c.tokens[0]/float64(c.calls[0])), 1)
+				}
+				expected += c.seconds[0] / float64(c.calls[0]) * longer
 			}
 		}
 	}
 	if before.calls < PeerCalls || after.calls < PeerCalls {
 		return before, after, false
 	}
-	return before, after, trendOf(&before, &after, Felt) == up
+	longer := after.total.Seconds() >= Rise*expected
+	before.total = time.Duration(expected / float64(after.calls) * float64(before.calls) * float64(time.Second))
+	return before, after, longer && trendOf(&before, &after, Felt) == up
+}
+
+// computed is how many tokens of its prompt were computed, or all of them where what the
+// cache gave is not known.
+func (s *sample) computed() float64 {
+	if n, known := s.uncached.Get(); known {
+		return float64(n)
+	}
+	return float64(s.rec.Input.Or(0))
 }

@@ -102,6 +102,8 @@ func (p *pair) figure(name string) compared {
 		return compared{name, "TTFT", InMilliseconds, inMS(b.TTFT), inMS(a.TTFT)}
 	case "tpot_ms":
 		return compared{name, "TPOT", InMilliseconds, inMS(b.TPOT), inMS(a.TPOT)}
+	case "icl_p50_ms":
+		return compared{name, "median gap between chunks", InMilliseconds, inMS(b.Gap), inMS(a.Gap)}
 	case "e2e_ms":
 		return compared{name, "E2E", InMilliseconds, inMS(b.E2E), inMS(a.E2E)}
 	case "queue_ms":

@@ -106,6 +106,15 @@ var changes = []change{
 	{kind: "slow reader", name: "stock", engine: with(stock, func(c *sim.Config) { c.StreamInterval = 1 }), rate: 1.5, words: [2]int{20, 200}, tokens: [2]int{20, 60},
 		fault: func(s *stage) { s.read.Store(int64(30 * ms)) }, want: diagnose.CodeSlowReader},
 
+	{kind: "slower prompts", name: "told", engine: told, gauges: true, rate: 1.5, words: [2]int{20, 200}, tokens: [2]int{20, 60},
+		fault: slowerPrompts(4), want: diagnose.CodeModelSlow},
+	{kind: "slower prompts", name: "stock", engine: stock, gauges: true, rate: 1.5, words: [2]int{20, 200}, tokens: [2]int{20, 60},
+		fault: slowerPrompts(4), want: diagnose.CodeModelSlow},
+	{kind: "slower prompts", name: "nothing watched", engine: stock, rate: 1.5, words: [2]int{20, 200}, tokens: [2]int{20, 60},
+		fault: slowerPrompts(6), want: diagnose.CodeModelSlow},
+	{kind: "slower prompts", name: "beyond capacity", engine: stock, gauges: true, rate: 2, words: [2]int{20, 200}, tokens: [2]int{20, 60},
+		fault: slowerPrompts(14), want: diagnose.CodeModelSlow},
+
 	{kind: "under-used GPU", name: "engine's cap", engine: told, gauges: true, gpu: true, counters: true, rate: 2, words: [2]int{20, 200}, tokens: [2]int{40, 120},
 		fault: func(s *stage) { slots(2)(s); s.gpu.set(func(r *gpu.Reading) { r.Utilization = gpu.Figure(0.45) }) }, want: diagnose.CodeGPUUnderUsed},
 	{kind: "under-used GPU", name: "by records alone", engine: told, gauges: true, gpu: true, rate: 2, words: [2]int{20, 200}, tokens: [2]int{40, 120},
@@ -132,6 +141,17 @@ func answers(from, to int) func(*stage) {
 }
 func slots(n int) func(*stage) {
 	return func(s *stage) { s.change(func(c *sim.Config) { c.Slots = n }) }
+}
+
+// slowerPrompts makes the engine take so many times as long for a prompt, and as long
+// as before for a token.
+func slowerPrompts(times float64) func(*stage) {
+	return func(s *stage) {
+		s.change(func(c *sim.Config) {
+			c.PrefillBase = time.Duration(float64(c.PrefillBase) * times)
+			c.PrefillPerToken = time.Duration(float64(c.PrefillPerToken) * times)
+		})
+	}
 }
 
 // hot makes every step so many times slower, and the GPU say why.

@@ -22,6 +22,9 @@ type Figures struct {
 	TTFT call.Duration `json:"ttft_ms,omitzero"`
 	TPOT call.Duration `json:"tpot_ms,omitzero"`
 	E2E  call.Duration `json:"e2e_ms,omitzero"`
+	// Gap is the mean of the calls' median gaps between chunks: what holds up a token
+	// now and then does not change it, a slower step does.
+	Gap call.Duration `json:"icl_p50_ms,omitzero"`
 	// Queue is the mean time in queues, the gateway's and the engine's, and
 	// QueueShare what that is of TTFT (of E2E where calls have no TTFT), 0–1.
 	// QueueSource is inferred where it follows from the number that waits by
@@ -119,7 +122,7 @@ func figuresOf(list []sample, from time.Time, sums *[measures]sumOf, sig *Signal
 	if len(list) == 0 {
 		return f
 	}
-	var input, uncached, output, batch, clientTrip, upstreamTrip, busy, memory numbers
+	var input, uncached, output, batch, gaps, clientTrip, upstreamTrip, busy, memory numbers
 	var cached, cachedOf float64
 	var firstEnd, lastEnd, busyTime time.Duration
 	for i := range list {
@@ -136,6 +139,7 @@ func figuresOf(list []sample, from time.Time, sums *[measures]sumOf, sig *Signal
 		if s.crowded {
 			batch = append(batch, s.beside[besideCalls])
 		}
+		gaps.duration(rec.ICLP50)
 		clientTrip.duration(rec.ClientRTT)
 		upstreamTrip.duration(rec.UpstreamRTT)
 		if rec.GPU.GPUs > 0 && rec.GPU.Samples > 0 {
@@ -149,6 +153,9 @@ func figuresOf(list []sample, from time.Time, sums *[measures]sumOf, sig *Signal
 	}
 	f.From, f.To = from.Add(list[0].received), from.Add(lastEnd)
 	f.TTFT, f.TPOT, f.E2E = sums[ofTTFT].amount().Mean, sums[ofTPOT].amount().Mean, sums[ofE2E].amount().Mean
+	if ms, known := gaps.mean().Get(); known && 2*len(gaps) > len(list) {
+		f.Gap = call.Lasting(time.Duration(ms * float64(time.Millisecond)))
+	}
 	if between := (list[len(list)-1].received - list[0].received).Seconds(); between > 0 {
 		f.Rate = call.Figure(float64(len(list)-1) / between)
 		if len(uncached)*2 > len(list) {

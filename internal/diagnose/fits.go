@@ -18,6 +18,11 @@ type decodeFit struct {
 	change, batch, prefill, residual float64
 	within                           float64 // standard error of residual
 	before                           float64 // mean in the healthy window
+	// held is by how much longer than before the prompts that come between hold each
+	// token up, as the new window's own calls show it; heldBefore and heldAfter are
+	// how long they did, and heldWithin is its standard error. 0 where the new window
+	// shows no slope for them.
+	held, heldBefore, heldAfter, heldWithin float64
 	// grown is how many times what they were the figures beside are, 0 where that
 	// is not known.
 	grown [besides]float64
@@ -61,6 +66,7 @@ func fitDecode(before, after []sample) decodeFit {
 	}
 	sampling := variance(newY) / float64(len(newY))
 	l, ok := fitLinear(x, y)
+	f.hold(&l, ok, before, average(x[besideStalls]), newX, newY)
 	if !ok {
 		f.residual, f.within, f.blind = f.change, math.Sqrt(variance(y)/float64(len(y))+sampling), !f.sameLoad
 		return f
@@ -79,6 +85,33 @@ func fitDecode(before, after []sample) decodeFit {
 		f.blind = f.blind || !l.known[k] && f.grown[k] > Rise*explained
 	}
 	return f
+}
+
+// hold finds how long prompts hold tokens up in the new window, by a line of its own,
+// and how long they did. Where the healthy window shows no slope for that, all of its
+// TTFT counts, which is more than prefill took, so that held is rather too low.
+func (f *decodeFit) hold(healthy *linear, ok bool, before []sample, stalls float64, x [][]float64, y []float64) {
+	l, shown := fitLinear(x, y)
+	if !shown || !l.known[besideStalls] && !l.known[besidePrefill] {
+		return
+	}
+	after, within := l.without(besideStalls, besidePrefill)
+	switch {
+	case ok && (healthy.known[besideStalls] || healthy.known[besidePrefill]):
+		var off float64
+		f.heldBefore, off = healthy.without(besideStalls, besidePrefill)
+		within = math.Hypot(within, off)
+	default:
+		var first numbers
+		for i := range before {
+			if before[i].has[ofTTFT] {
+				first = append(first, before[i].whole[ofTTFT].Seconds())
+			}
+		}
+		f.heldBefore = stalls * first.mean().Or(0)
+	}
+	f.heldAfter, f.heldWithin = after, within
+	f.held = f.heldAfter - f.heldBefore
 }
 
 func average(v []float64) float64 { return numbers(v).sum() / float64(len(v)) }

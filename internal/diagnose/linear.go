@@ -1,6 +1,9 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // linear is a least-squares line through several figures. What hardly varies, or
 // goes with an earlier figure, is left out: its coefficient is not known then.
@@ -144,4 +147,18 @@ func (l *linear) moved(to []float64) (by []float64, within float64) {
 		variance += q[k] * q[k] / float64(l.n)
 	}
 	return by, l.sd * math.Sqrt(variance)
+}
+
+// without is how much less what is explained would be if some figures were 0 and the
+// others as they are; within is its standard error.
+func (l *linear) without(figures ...int) (less, within float64) {
+	to := slices.Clone(l.means)
+	for _, k := range figures {
+		to[k] = 0
+	}
+	by, within := l.moved(to)
+	for _, k := range figures {
+		less -= by[k]
+	}
+	return less, within
 }
