@@ -67,7 +67,7 @@ func (t *Tracker) merge(snapshot []byte) error {
 	}
 	for _, x := range m.classes {
 		if c := classes[x.name]; c != nil {
-			t.mergeClass(c, a, x)
+			t.mergeClass(c, x)
 		}
 	}
 	return nil
@@ -99,8 +99,10 @@ func (t *Tracker) union(classes map[string]*class, m *image) (map[string]*layout
 	return layouts, nil
 }
 
-// mergeClass adds the counts of an image.
-func (t *Tracker) mergeClass(c *class, a *aging, x *imageClass) {
+// mergeClass adds the counts of an image. All of a large one takes most of a second, so calls
+// get their turn after each series; t.mu keeps everything away that changes columns, and
+// whoever asks meanwhile gets whole models, some of which have been added.
+func (t *Tracker) mergeClass(c *class, x *imageClass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, j := range c.columns(x) {
@@ -113,7 +115,11 @@ func (t *Tracker) mergeClass(c *class, a *aging, x *imageClass) {
 		c.since = max(c.since, x.since)
 	}
 	from := c.layout.from(x.layout)
-	for _, m := range x.series {
+	for i, m := range x.series {
+		if i > 0 {
+			c.pause()
+		}
+		a := t.clock.state.Load() // time may have gone on
 		s := t.given(c, a, m.model)
 		if s == nil {
 			s = t.at(c, a, OtherModel, false)

@@ -70,3 +70,58 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("%d calls are counted, want %d", n, workers*calls)
 	}
 }
+
+// TestMergeAmongCalls: calls that end while another's counts are added are counted once,
+// as are those that are added, whichever comes first.
+func TestMergeAmongCalls(t *testing.T) {
+	const models, workers, calls, merges = 40, 4, 500, 3
+	call := func(tr *Tracker, model string, now time.Time) {
+		var p Pending
+		f := factsFor(now)
+		tr.Watch(&p, "a", model, now, true, nil)
+		tr.FirstToken(&p, now.Add(time.Second))
+		tr.End(&p, &f)
+	}
+	other, _ := configured(t, whole("a"))
+	for m := range models {
+		for h := range 50 {
+			call(other, fmt.Sprint("m", m), start.Add(time.Duration(h)*time.Hour))
+			other.Tick(start.Add(time.Duration(h) * time.Hour))
+		}
+	}
+	snapshot := other.Snapshot()
+	tr, _ := configured(t, whole("a"))
+	now := start.Add(50 * time.Hour)
+	for h := range 51 {
+		tr.Tick(start.Add(time.Duration(h) * time.Hour))
+	}
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := range calls {
+				call(tr, fmt.Sprint("m", (w*calls+i)%models), now.Add(time.Duration(i)*time.Second))
+			}
+		})
+	}
+	all.Go(func() {
+		for range merges {
+			if err := tr.Merge(snapshot); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Go(func() {
+		for i := range 20 {
+			tr.Tick(now.Add(time.Duration(i) * time.Minute))
+			tr.Status(now.Add(time.Duration(i) * time.Minute))
+			tr.Changes()
+		}
+	})
+	all.Wait()
+	const want = workers*calls + merges*models*50
+	for _, objective := range []string{"success", "ttft_p99"} {
+		if o := find(t, tr.Status(now.Add(time.Hour)), "a", AllModels, objective); o.Good+o.Bad != want {
+			t.Errorf("%s: %d are judged, want %d", objective, o.Good+o.Bad, want)
+		}
+	}
+}
