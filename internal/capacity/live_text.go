@@ -20,6 +20,10 @@ const liveColumns = 79
 func Text(w io.Writer, r Result) error {
 	p := livePage{bufio.NewWriter(w)}
 	p.head(&r)
+	if len(r.Upstreams) == 0 {
+		p.line("")
+		p.wrap("", "There are no calls to go by. Send some through the gateway, quiet and busy times alike; or ask for a longer time, another class, model or upstream. weir capacity plan needs no calls.")
+	}
 	for i := range r.Upstreams {
 		p.line("")
 		p.upstream(&r, &r.Upstreams[i])
