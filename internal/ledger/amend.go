@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/weirgate/weir/internal/call"
 )
 
@@ -68,6 +69,18 @@ func (d *database) change(fields []byte) error {
 		}
 	}
 	return d.amend.Exec()
+}
+
+// bindTo gives one field to the parameter of its column, which is known.
+func bindTo(stmt *sqlite3.Stmt, c column, isText bool, v value) error {
+	switch {
+	case isText:
+		return stmt.BindRawText(int(c), v.b)
+	case columns[c].kind == millis:
+		return stmt.BindFloat(int(c), float64(v.n)/1e6)
+	default:
+		return stmt.BindInt64(int(c), v.n)
+	}
 }
 
 var amendSQL = func() string {

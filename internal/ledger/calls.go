@@ -36,8 +36,9 @@ type Filter struct {
 // Calls returns the calls that f picks, those received last first. They are as
 // they were recorded, but for Instants and Gaps, which are not kept.
 //
-// Time and key have indexes; a filter that picks few calls by anything else
-// looks through all rows of the period, seconds for millions.
+// Time has an index; the calls of a key are found by it and the days on which the
+// key made any. A filter that picks few calls by anything else looks through all
+// rows of the period, seconds for millions.
 func (l *Ledger) Calls(ctx context.Context, f Filter) ([]*call.Record, error) {
 	calls, err := l.reader.Calls(ctx, f)
 	if errors.Is(err, errNone) {
@@ -52,7 +53,7 @@ func (r *Reader) Calls(ctx context.Context, f Filter) ([]*call.Record, error) {
 		return nil, fmt.Errorf("list calls: limit %d is not within 0 and %d", f.Limit, MaxCalls)
 	}
 	if f.ID != "" {
-		rows, err := r.calls(ctx, &f, "id = ?")
+		rows, err := r.calls(ctx, &f, onlyID)
 		if err != nil || len(rows) > 0 {
 			return rows, err
 		}
@@ -90,21 +91,73 @@ func (r *Reader) calls(ctx context.Context, f *Filter, byID string) ([]*call.Rec
 	if f.BeforeID != "" {
 		and("(time_ns, seq) < (SELECT time_ns, seq FROM calls WHERE id = ? AND attempt = 0)", f.BeforeID)
 	}
-	sql := selectSQL
-	if len(where) > 0 {
-		sql += " WHERE " + strings.Join(where, " AND ")
-	}
 	limit := f.Limit
 	if limit == 0 {
 		limit = DefaultCalls
 	}
-	sql += fmt.Sprintf(" ORDER BY time_ns DESC, seq DESC LIMIT %d", limit)
 	var rows []*call.Record
-	err := r.query(ctx, sql, args, func(stmt *sqlite3.Stmt) { rows = append(rows, scanRow(stmt)) })
+	list := func() error {
+		sql := selectSQL
+		if len(where) > 0 {
+			sql += " WHERE " + strings.Join(where, " AND ")
+		}
+		sql += fmt.Sprintf(" ORDER BY time_ns DESC, seq DESC LIMIT %d", limit-len(rows))
+		return r.query(ctx, sql, args, func(stmt *sqlite3.Stmt) { rows = append(rows, scanRow(stmt)) })
+	}
+	if f.Key == "" || byID == onlyID {
+		if err := list(); err != nil {
+			return nil, fmt.Errorf("list calls: %w", err)
+		}
+		return rows, nil
+	}
+	periods, err := r.daysOf(ctx, f)
 	if err != nil {
-		return nil, fmt.Errorf("list calls: %w", err)
+		return nil, fmt.Errorf("list days of calls: %w", err)
+	}
+	and("time_ns >= ? AND time_ns < ?", int64(0), int64(0))
+	for _, p := range periods {
+		copy(args[len(args)-2:], []any{p.from, p.until})
+		if err := list(); err != nil {
+			return nil, fmt.Errorf("list calls: %w", err)
+		}
+		if len(rows) == limit {
+			break
+		}
 	}
 	return rows, nil
+}
+
+// onlyID finds one call.
+const onlyID = "id = ?"
+
+// period is a time in nanoseconds since 1970, until not included.
+type period struct{ from, until int64 }
+
+// daysOf returns the runs of days, the last first, on which the filter's key made
+// calls of which there may be rows: the index by time has the calls of other keys
+// beside them, and these days need not be read for one that made none.
+func (r *Reader) daysOf(ctx context.Context, f *Filter) (runs []period, err error) {
+	where := "key = ? AND day >= (SELECT min(time_ns) FROM calls) / 86400000000000 * 86400"
+	args := []any{f.Key}
+	if !f.Since.IsZero() {
+		where, args = where+" AND day >= ? / 86400000000000 * 86400", append(args, bound(f.Since))
+	}
+	if !f.Before.IsZero() {
+		where, args = where+" AND day <= ? / 1000000000", append(args, bound(f.Before))
+	}
+	if f.BeforeID != "" {
+		where, args = where+" AND day <= (SELECT time_ns FROM calls WHERE id = ? AND attempt = 0) / 1000000000", append(args, f.BeforeID)
+	}
+	err = r.query(ctx, "SELECT day FROM usage_days WHERE "+where+" GROUP BY day ORDER BY day DESC", args, func(stmt *sqlite3.Stmt) {
+		const second = int64(time.Second)
+		from := stmt.ColumnInt64(0) * second
+		if n := len(runs); n > 0 && runs[n-1].from == from+day*second {
+			runs[n-1].from = from
+			return
+		}
+		runs = append(runs, period{from, from + day*second})
+	})
+	return runs, err
 }
 
 // bound returns t in nanoseconds since 1970, the nearest that can be said.

@@ -8,19 +8,29 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// schema makes an empty database one of version 1. It is public.
+// schema makes an empty database one of the newest version. It is public.
 //
 //go:embed schema.sql
 var schema string
 
-// steps are the migrations: step n leads from user_version n to n+1.
-var steps = []string{schema}
+// steps are the migrations, of which there are as many as versions: the first
+// makes an empty database one of the newest version, and step n leads from
+// version n to n+1.
+var steps = []string{
+	schema,
+	// Two indexes became one, and the committer adds to usage_days itself. The
+	// index costs a second or two for each million rows, and calls go on meanwhile.
+	`DROP INDEX IF EXISTS calls_by_key;
+	DROP INDEX IF EXISTS calls_by_time;
+	CREATE INDEX calls_by_time ON calls (time_ns, key);
+	DROP TRIGGER IF EXISTS usage_hours_new;
+	DROP TRIGGER IF EXISTS usage_hours_more`,
+}
 
 const (
 	// applicationID marks a ledger among SQLite files: "Weir".
@@ -28,6 +38,10 @@ const (
 	// busyTimeout is how long the writer waits for a lock before it says that
 	// the database is locked, and tries again later.
 	busyTimeout = 250 * time.Millisecond
+	// pageSize is that of a new database, in bytes. Rows take some 500: with half
+	// of it a group of them costs a tenth more; but a commit of one row writes half
+	// a dozen pages, so that it should not be large.
+	pageSize = 8 << 10
 	// pageCache is the connection's, in KiB: it holds the upper pages of the
 	// indexes of some tens of millions of rows.
 	pageCache = 16 << 10
@@ -49,10 +63,11 @@ type database struct {
 	file os.FileInfo // of the file that is open
 	wal  os.FileInfo // of its write-ahead log, once there is one
 
-	insert, amend, watermark, rollUp, advance, forget *sqlite3.Stmt
+	one, many inserter // of one row, and of rowsAtOnce
+	sums      rollUp
+	ends      []pending // of a transaction, kept for the next
 
-	rows  uint64         // put so far
-	bound [colEnd]uint64 // the last of them that had the column; 0: the parameter is NULL
+	among, amend, watermark, advance, forget *sqlite3.Stmt
 }
 
 // openDatabase opens the ledger at path and brings its schema up to date; an
@@ -78,6 +93,11 @@ func openDatabase(ctx context.Context, path string) (d *database, err error) {
 	if version > len(steps) {
 		return nil, newerError(version)
 	}
+	if version == 0 {
+		if err := conn.Exec(fmt.Sprintf(`PRAGMA page_size = %d`, pageSize)); err != nil {
+			return nil, err
+		}
+	}
 	mode, err := textOf(conn, `PRAGMA journal_mode = WAL`)
 	if err != nil {
 		return nil, err
@@ -93,22 +113,39 @@ func openDatabase(ctx context.Context, path string) (d *database, err error) {
 		return nil, err
 	}
 	d = &database{path: path, conn: conn}
-	for _, p := range []struct {
-		stmt **sqlite3.Stmt
-		sql  string
-	}{
-		{&d.insert, insertSQL}, {&d.amend, amendSQL}, {&d.watermark, `SELECT seq FROM usage_watermark`}, {&d.rollUp, rollUpSQL},
-		{&d.advance, `UPDATE usage_watermark SET seq = ?`},
-		{&d.forget, `DELETE FROM calls WHERE seq IN (SELECT seq FROM calls WHERE time_ns < ? ORDER BY time_ns LIMIT ?)`},
-	} {
-		if *p.stmt, _, err = conn.PrepareFlags(p.sql, sqlite3.PREPARE_PERSISTENT); err != nil {
-			return nil, fmt.Errorf("the tables are not those of schema.sql: %w", err)
-		}
+	if err := d.prepare(); err != nil {
+		return nil, fmt.Errorf("the tables are not those of schema.sql: %w", err)
 	}
 	if d.file, err = os.Stat(path); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// prepare makes the statements.
+func (d *database) prepare() error {
+	var one, many, hours, days, newHours, newDays *sqlite3.Stmt
+	for _, p := range []struct {
+		stmt **sqlite3.Stmt
+		sql  string
+	}{
+		{&one, insertSQL(1)}, {&many, insertSQL(rowsAtOnce)},
+		{&d.among, `SELECT seq FROM calls WHERE seq > ? AND seq <= ?`},
+		{&hours, addSumsSQL("usage_hours", "hour")}, {&newHours, newSumsSQL("usage_hours", "hour")},
+		{&days, addSumsSQL("usage_days", "day")}, {&newDays, newSumsSQL("usage_days", "day")},
+		{&d.amend, amendSQL},
+		{&d.watermark, `SELECT seq FROM usage_watermark`}, {&d.advance, `UPDATE usage_watermark SET seq = ?`},
+		{&d.forget, `DELETE FROM calls WHERE seq IN (SELECT seq FROM calls WHERE time_ns < ? ORDER BY time_ns LIMIT ?)`},
+	} {
+		var err error
+		if *p.stmt, _, err = d.conn.PrepareFlags(p.sql, sqlite3.PREPARE_PERSISTENT); err != nil {
+			return err
+		}
+	}
+	d.one.parameters, d.many.parameters = newParameters(one), newParameters(many)
+	d.sums.hours, d.sums.newHours = newParameters(hours), newParameters(newHours)
+	d.sums.days, d.sums.newDays = newParameters(days), newParameters(newDays)
+	return nil
 }
 
 // schemaVersion returns the schema's version, 0 for an empty file, and an
@@ -160,24 +197,22 @@ func migrateStep(conn *sqlite3.Conn, steps []string) (done bool, err error) {
 	if version, err = intOf(conn, `PRAGMA user_version`); err != nil || int(version) >= len(steps) {
 		return true, err // another process was quicker
 	}
-	err = conn.Exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", steps[version], applicationID, version+1))
+	to := version + 1
+	if version == 0 {
+		to = int64(len(steps))
+	}
+	err = conn.Exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", steps[version], applicationID, to))
 	if err != nil {
-		return false, fmt.Errorf("migrate the ledger from schema version %d to %d: %w", version, version+1, err)
+		return false, fmt.Errorf("migrate the ledger from schema version %d to %d: %w", version, to, err)
 	}
 	return false, nil
 }
 
-// pending is a row on its way into the database.
-type pending struct {
-	fields  []byte
-	crashed bool // the fields are those of a start that has no end
-	amends  bool // the fields are those of an amendment
-}
-
-// add puts rows into the database, those that it does not have yet, and brings
-// the hourly sums up to them, all in one transaction that is synced to the
-// disk. It returns how many were new, how many were amendments, and how many the
-// database will never take.
+// add puts rows into the database, those that it does not have yet, and adds
+// them to the hourly and daily sums, all in one transaction that is synced to the
+// disk. Amendments come after the rows, which may be theirs. It returns how many
+// rows were new, how many were amendments, and how many the database will never
+// take.
 func (d *database) add(rows []pending) (added, amended, refused int, err error) {
 	tx, err := d.conn.BeginImmediate()
 	if err != nil {
@@ -196,101 +231,42 @@ func (d *database) add(rows []pending) (added, amended, refused int, err error) 
 	if err := d.watermark.Reset(); err != nil {
 		return 0, 0, 0, err
 	}
+	d.sums.reset()
+	d.ends = d.ends[:0]
 	for _, r := range rows {
-		var fresh bool
-		if r.amends {
-			err = d.change(r.fields)
-		} else {
-			fresh, err = d.put(r, mark+int64(added)+1)
+		if !r.amends {
+			d.ends = append(d.ends, r)
 		}
-		switch {
-		case errors.Is(err, sqlite3.CONSTRAINT), errors.Is(err, sqlite3.MISMATCH), errors.Is(err, sqlite3.TOOBIG), errors.Is(err, errFields):
+	}
+	if added, refused, err = d.put(d.ends, mark); err != nil {
+		return 0, 0, 0, err
+	}
+	for _, r := range rows {
+		if !r.amends {
+			continue
+		}
+		switch err := d.change(r.fields); {
+		case refusal(err):
 			refused++
 		case err != nil:
 			return 0, 0, 0, err
-		case r.amends:
+		default:
 			amended++
-		case fresh:
-			added++
 		}
 	}
 	if added == 0 {
 		return 0, amended, refused, nil
 	}
-	if err := d.rollUp.BindInt64(1, mark); err != nil {
+	if err := d.sums.write(); err != nil {
 		return 0, 0, 0, err
 	}
-	if err := d.rollUp.Exec(); err != nil {
-		return 0, 0, 0, err
-	}
-	if err := d.advance.BindInt64(1, mark+int64(added)); err != nil {
+	if err := d.advance.BindInt64(1, mark+int64(len(d.ends))); err != nil {
 		return 0, 0, 0, err
 	}
 	if err := d.advance.Exec(); err != nil {
 		return 0, 0, 0, err
 	}
 	return added, amended, refused, nil
-}
-
-// put adds one row with the given seq, unless its id and attempt are there.
-func (d *database) put(r pending, seq int64) (fresh bool, err error) {
-	d.rows++
-	if err := d.bind(r.fields); err != nil {
-		return false, err
-	}
-	if r.crashed {
-		if err := d.bind(crashedFields); err != nil {
-			return false, err
-		}
-	}
-	for c := colID; c < colEnd; c++ {
-		// Rows are much alike: to clear what the last one had and this one lacks
-		// costs less than to clear all.
-		if at := d.bound[c]; at != 0 && at != d.rows {
-			if err := d.insert.BindNull(int(c)); err != nil {
-				return false, err
-			}
-			d.bound[c] = 0
-		}
-	}
-	if err := d.insert.BindInt64(int(colEnd), seq); err != nil {
-		return false, err
-	}
-	if err := d.insert.Exec(); err != nil {
-		return false, err
-	}
-	return d.conn.Changes() == 1, nil
-}
-
-// bind gives each field to the parameter of its column.
-func (d *database) bind(fields []byte) error {
-	for len(fields) > 0 {
-		c, isText, v, rest, err := nextField(fields)
-		if err != nil {
-			return err
-		}
-		fields = rest
-		if !c.known(isText) {
-			continue
-		}
-		if err := bindTo(d.insert, c, isText, v); err != nil {
-			return err
-		}
-		d.bound[c] = d.rows
-	}
-	return nil
-}
-
-// bindTo gives one field to the parameter of its column, which is known.
-func bindTo(stmt *sqlite3.Stmt, c column, isText bool, v value) error {
-	switch {
-	case isText:
-		return stmt.BindRawText(int(c), v.b)
-	case columns[c].kind == millis:
-		return stmt.BindFloat(int(c), float64(v.n)/1e6)
-	default:
-		return stmt.BindInt64(int(c), v.n)
-	}
 }
 
 // forgetBefore deletes rows of calls received before t, at most maxDelete, and
@@ -405,16 +381,3 @@ func explain(path string, err error) error {
 	}
 	return fmt.Errorf("ledger %s: %w; %s", path, err, hint)
 }
-
-// crashedFields are what makes a start a row.
-var crashedFields = appendCrashed(nil)
-
-var insertSQL = func() string {
-	names, params := []string{"seq"}, []string{fmt.Sprintf("?%d", int(colEnd))}
-	for c := colID; c < colEnd; c++ {
-		names = append(names, columns[c].name)
-		params = append(params, fmt.Sprintf("?%d", int(c)))
-	}
-	return "INSERT INTO calls (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(params, ", ") +
-		") ON CONFLICT (id, attempt) DO NOTHING"
-}()

@@ -4,13 +4,14 @@
 // the spill, a log in a directory, and return when it is in the page cache: from
 // then on the call survives the end of the process. One goroutine, the
 // committer, follows the spill, puts ends into the SQLite database in groups,
-// adds them to the hourly sums in the same transaction, and removes what is
-// through. A start without an end, found after a restart, becomes a row with
-// outcome crashed. The database is schema.sql, which is public.
+// adds them to the hourly and daily sums in the same transaction, and removes
+// what is through. A start without an end, found after a restart, becomes a row
+// with outcome crashed. The database is schema.sql, which is public.
 //
 //	calls ─► Start, End ─► spill ─► committer ─► database ─► Usage, Calls
 //	         breaker.go    spill.go  commit.go    database.go  usage.go
-//	                       writer.go tail.go      rollup.go    calls.go
+//	                       writer.go tail.go      insert.go    calls.go
+//	                                              rollup.go
 //
 // No call waits for the database, and none waits for a disk longer than the
 // breaker allows. What that costs is counted in the State. One thing is out of

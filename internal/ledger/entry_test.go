@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -50,6 +51,31 @@ func TestEntry(t *testing.T) {
 		t.Error("the largest entry is not taken")
 	} else if _, _, n, ok, _ := nextEntry(b); !ok || n != len(b) {
 		t.Error("the largest entry cannot be read")
+	}
+}
+
+// TestNumbers: numbers are written as the package encoding/binary writes them,
+// whatever their length, and come back.
+func TestNumbers(t *testing.T) {
+	var all []int64
+	for bit := range 64 {
+		n := int64(1) << bit
+		all = append(all, n-1, n, n+1, -n-1, -n, 1-n)
+	}
+	for _, n := range all {
+		for _, c := range []column{colAttempt, colClientRetries} {
+			want := binary.AppendVarint(binary.AppendUvarint(nil, uint64(c)<<1), n)
+			got := appendWhole(nil, c, n)
+			column, isText, v, rest, err := nextField(got)
+			if !bytes.Equal(got, want) || column != c || isText || v.n != n || len(rest) != 0 || err != nil {
+				t.Errorf("%d is written as %x, not %x, and comes back as %d of column %d, %v", n, got, want, v.n, column, err)
+			}
+			for cut := range got {
+				if _, _, _, _, err := nextField(got[:cut]); err == nil {
+					t.Errorf("%d of %d bytes of %d are taken for a number", cut, len(got), n)
+				}
+			}
+		}
 	}
 }
 

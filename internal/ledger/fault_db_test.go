@@ -111,7 +111,7 @@ func TestDatabaseFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if err := conn.Exec(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = 1", applicationID)); err != nil {
+			if err := conn.Exec(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(steps))); err != nil {
 				t.Fatal(err)
 			}
 			return func() { remove(t, path) }

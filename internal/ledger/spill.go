@@ -259,16 +259,16 @@ func (p position) before(q position) bool {
 	return p.seg < q.seg || p.seg == q.seg && p.off < q.off
 }
 
-// wrote accounts for the batch in flight, which has just been written. The lock
-// is held.
-func (s *spill) wrote() {
+// wrote accounts for the batch in flight, which has just been written, now. The
+// lock is held.
+func (s *spill) wrote(now time.Time) {
 	n := int64(len(s.inflight.buf))
 	s.segments[len(s.segments)-1].size += n
 	s.bytes += n
 	s.written += s.inflight.entries
 	if s.inflight.ends > 0 || s.inflight.carried {
 		s.ends += s.inflight.ends
-		switch now := time.Now(); {
+		switch {
 		case s.inflight.ends == 0:
 		case s.oldest.at.IsZero():
 			s.oldest = mark{s.ends, now}

@@ -91,7 +91,7 @@ func (l *Ledger) State() State {
 		degrade(p.failing, p.failure.Error())
 	}
 	if !p.busy.IsZero() && now.Sub(p.busy) > hungAfter {
-		degrade(p.busy, fmt.Sprintf("ledger %s: a transaction has not come to its end for %v: does the disk hang?",
+		degrade(p.busy, fmt.Sprintf("ledger %s: a transaction has not come to its end for %v: does the disk hang, or is a large ledger of an older weir being brought up to date?",
 			c.path, now.Sub(p.busy).Round(time.Second)))
 	}
 	return st

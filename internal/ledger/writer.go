@@ -136,7 +136,7 @@ func (s *spill) put() bool {
 		took := time.Since(began)
 		s.mu.Lock()
 		if err == nil {
-			s.wrote()
+			s.wrote(began.Add(took))
 			s.inflight.release(true)
 			s.inflight = s.inflight.empty()
 			s.ease()
