@@ -10,8 +10,9 @@
 //
 //	calls ─► Start, End ─► spill ─► committer ─► database ─► Usage, Calls
 //	         breaker.go    spill.go  commit.go    database.go  usage.go
-//	                       writer.go tail.go      insert.go    calls.go
-//	                                              rollup.go
+//	                       writer.go tail.go      insert.go    cover.go
+//	                                              rollup.go    adding.go
+//	                                                           calls.go
 //
 // No call waits for the database, and none waits for a disk longer than the
 // breaker allows. What that costs is counted in the State. One thing is out of

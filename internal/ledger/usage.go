@@ -1,10 +1,10 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -39,35 +39,15 @@ func (r *Reader) usage(ctx context.Context, q Query) ([]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, until, some, err := r.hours(ctx, &q)
-	if err != nil {
+	a := newAdding(q.By, newCalendar(period, q.zone()))
+	if err := r.inside(ctx, func(conn *sqlite3.Conn) error { return a.read(conn, &q) }); err != nil {
 		return nil, err
 	}
-	var all []Usage
-	switch {
-	case !some:
-	case period == "":
-		all, err = r.sum(ctx, &q, 0, from, until, time.Time{})
-	case period == ByHour:
-		all, err = r.sum(ctx, &q, hour, from, until, time.Time{})
-	case period == ByDay && q.zone() == time.UTC:
-		all, err = r.sum(ctx, &q, day, from, until, time.Time{})
-	default:
-		for _, b := range buckets(from, until, q.zone(), period) {
-			rows, err := r.sum(ctx, &q, 0, b.from, b.until, b.label)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, rows...)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
+	all := a.usage()
 	if len(q.By) == 0 && len(all) == 0 {
 		all = []Usage{{}}
 	}
-	return sorted(merged(all)), nil
+	return all, nil
 }
 
 // check returns how the query divides time, "" when it does not.
@@ -102,83 +82,103 @@ func (q *Query) zone() *time.Location {
 	return q.Zone
 }
 
-// hours returns the hours that the query asks for and that have sums, as
-// seconds since 1970, until not included.
-func (r *Reader) hours(ctx context.Context, q *Query) (from, until int64, some bool, err error) {
-	// Two queries, each of which is one step in the index; together they would
-	// read it all.
-	for _, end := range []struct {
-		sql string
-		to  *int64
-	}{{`SELECT min(hour) FROM usage_hours`, &from}, {`SELECT max(hour) + 3600 FROM usage_hours`, &until}} {
-		err = r.query(ctx, end.sql, nil, func(row *sqlite3.Stmt) {
-			some = row.ColumnType(0) != sqlite3.NULL
-			*end.to = row.ColumnInt64(0)
-		})
-		if err != nil || !some {
-			return 0, 0, false, err
+// inside runs f with one connection, in one transaction: all that it reads is
+// of one moment, so that sums may be taken from each other.
+func (r *Reader) inside(ctx context.Context, f func(*sqlite3.Conn) error) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
 		}
+	}()
+	c, err := r.take(ctx)
+	if err != nil {
+		return err
 	}
-	if !q.Since.IsZero() {
-		from = max(from, hourOf(q.Since))
+	defer func() {
+		if p := recover(); p != nil { // a fault of the engine is this query's alone
+			err = fmt.Errorf("the database engine failed: %v", p)
+			<-r.slots
+			return
+		}
+		r.give(c, err)
+	}()
+	if err := ctx.Err(); err != nil {
+		return err // Begin would not look
 	}
-	if !q.Until.IsZero() {
-		until = min(until, hourOf(q.Until))
+	tx := c.conn.Begin()
+	defer tx.End(&err)
+	if err := f(c.conn); err != nil {
+		return explain(r.path, err)
 	}
-	return from, until, from < until, nil
+	return nil
 }
 
-// sum adds up the hours from … until by the query's groupings; for time, by
-// units of so many seconds, an hour or a UTC day, or not at all if unit is 0:
-// then rows have the label.
-func (r *Reader) sum(ctx context.Context, q *Query, unit, from, until int64, label time.Time) ([]Usage, error) {
-	sql, args := sumSQL(q, unit, from, until)
-	var all []Usage
-	err := r.query(ctx, sql, args, func(row *sqlite3.Stmt) {
-		u := Usage{From: label}
-		at := 0
-		for _, g := range q.By {
-			if field := u.field(g); field != nil {
-				*field = row.ColumnText(at)
-				at++
+// read adds up what the query asks for.
+func (a *adding) read(conn *sqlite3.Conn, q *Query) (err error) {
+	from, until, some, err := q.bounds(conn)
+	if err != nil {
+		return err
+	}
+	if err := conn.CreateWindowFunction(adder, a.arguments(), sqlite3.DIRECTONLY, func() sqlite3.AggregateFunction { return a }); err != nil {
+		return err
+	}
+	defer func() { // the connection must not keep what was added up
+		err = errors.Join(err, conn.CreateWindowFunction(adder, a.arguments(), sqlite3.DIRECTONLY, nil))
+	}()
+	days, err := a.prepare(conn, q, "usage_days", "day")
+	if err != nil {
+		return err
+	}
+	defer days.Close()
+	hours, err := a.prepare(conn, q, "usage_hours", "hour")
+	if err != nil {
+		return err
+	}
+	defer hours.Close()
+	for p := range cover(some, from, until, a.spans) {
+		stmt, unit := hours, hour
+		if p.days {
+			stmt, unit = days, day
+		}
+		a.begin(p)
+		step := p.until - p.from
+		if q.seeks() {
+			step = unit
+		}
+		for at := p.from; at < p.until; at += step {
+			if err := errors.Join(stmt.BindInt64(1, at), stmt.BindInt64(2, at+step)); err != nil {
+				return err
+			}
+			if err := stmt.Exec(); err != nil {
+				return err
 			}
 		}
-		if unit != 0 {
-			u.From = time.Unix(row.ColumnInt64(at), 0).In(q.zone())
-			at++
-		}
-		u.scan(row, at)
-		all = append(all, u)
-	})
-	return all, err
+	}
+	return nil
 }
 
-// sumSQL returns the query of sum. Whole UTC days within the time come from the
-// sums by day, unless hours are asked for; what is left at both ends from those
-// by hour.
-func sumSQL(q *Query, unit, from, until int64) (string, []any) {
-	var groups []string
-	for _, g := range q.By {
-		if g != ByHour && g != ByDay && g != ByMonth {
-			groups = append(groups, string(g)) // one of four names, by check
-		}
+// adder is the function that hands rows to an adding. It costs less than to
+// fetch each row's columns, and much less than to group by them in SQL, which sorts.
+const adder = "weir_add"
+
+// prepare returns the statement that adds up the rows of one table whose start
+// lies from ?1 on and before ?2.
+func (a *adding) prepare(conn *sqlite3.Conn, q *Query, table, start string) (*sqlite3.Stmt, error) {
+	var what []string
+	for _, g := range a.by {
+		what = append(what, string(g)) // one of four names, by check
 	}
-	of := slices.Clone(groups)
-	if unit != 0 {
-		groups = append(groups, "start")
-	}
-	groups, of = append(groups, "provenance"), append(of, "provenance")
-	what := slices.Clone(groups)
+	what = append(what, "provenance")
 	for _, s := range sums {
-		what = append(what, "sum("+s.name+")")
-		of = append(of, s.name)
+		what = append(what, s.name)
 	}
-	firstDay, lastDay := from+(day-from%day)%day, until-until%day
-	if unit == hour || firstDay >= lastDay {
-		firstDay, lastDay = until, until
+	sql := "SELECT " + adder + "(" + strings.Join(what, ", ") + ") FROM " + table + " WHERE " + start
+	if q.seeks() {
+		sql += " = ?1 AND ?1 < ?2" // one at a time: the primary key finds each key's rows in it
+	} else {
+		sql += " >= ?1 AND " + start + " < ?2"
 	}
-	var args []any
-	narrow := ""
+	n := 2
 	for _, only := range []struct {
 		column string
 		to     []string
@@ -186,112 +186,60 @@ func sumSQL(q *Query, unit, from, until int64) (string, []any) {
 		if len(only.to) == 0 {
 			continue
 		}
-		narrow += " AND " + only.column + " IN ("
-		for i, s := range only.to {
-			if i > 0 {
-				narrow += ", "
-			}
-			args = append(args, s)
-			narrow += fmt.Sprint("?", len(args)) // the same in each part
+		sql += " AND " + only.column + " IN (?" + strings.Repeat(", ?", len(only.to)-1) + ")"
+	}
+	stmt, _, err := conn.Prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range slices.Concat(q.Keys, q.Models) {
+		n++
+		if err := stmt.BindText(n, s); err != nil {
+			return nil, errors.Join(err, stmt.Close())
 		}
-		narrow += ")"
 	}
-	part := func(table, column string, from, until int64) string {
-		start := column
-		if unit == day {
-			start += " / 86400 * 86400"
+	return stmt, nil
+}
+
+// seeks tells whether it is cheaper to look up the rows of the keys asked for
+// than to read all rows of an hour or a day and leave out those of other keys.
+func (q *Query) seeks() bool { return 0 < len(q.Keys) && len(q.Keys) <= 8 }
+
+// bounds returns the hours that the query asks for, in seconds since 1970, until
+// not included, and the beginnings of the UTC days within them that have sums.
+func (q *Query) bounds(conn *sqlite3.Conn) (from, until int64, days []int64, err error) {
+	from, until = math.MinInt64, math.MaxInt64
+	if !q.Since.IsZero() {
+		from = hourOf(q.Since)
+	}
+	if !q.Until.IsZero() {
+		until = hourOf(q.Until)
+	}
+	// Each is one step in the index: no gap is walked, be it as long as to 1970,
+	// where clocks begin that have not been set.
+	next, _, err := conn.Prepare(`SELECT min(day) FROM usage_days WHERE day > ?`)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer next.Close()
+	last := from
+	if last != math.MinInt64 {
+		last = from - day // begins before the day of from, and not before the day before
+	}
+	for {
+		if err := next.BindInt64(1, last); err != nil {
+			return 0, 0, nil, err
 		}
-		return fmt.Sprintf("SELECT %s AS start, %s FROM %s WHERE %s >= %d AND %s < %d%s", start, strings.Join(of, ", "), table, column, from, column, until, narrow)
-	}
-	parts := part("usage_hours", "hour", from, firstDay)
-	if firstDay < lastDay {
-		parts += " UNION ALL " + part("usage_days", "day", firstDay, lastDay)
-	}
-	if lastDay < until {
-		parts += " UNION ALL " + part("usage_hours", "hour", lastDay, until)
-	}
-	return "SELECT " + strings.Join(what, ", ") + " FROM (" + parts + ") GROUP BY " + strings.Join(groups, ", "), args
-}
-
-// field returns the text that a grouping fills; nil for those by time.
-func (u *Usage) field(g Grouping) *string {
-	switch g {
-	case ByKey:
-		return &u.Key
-	case ByModel:
-		return &u.Model
-	case ByClass:
-		return &u.Class
-	case ByUpstream:
-		return &u.Upstream
-	}
-	return nil
-}
-
-// scan reads the sums of one provenance, from a row's column at on.
-func (u *Usage) scan(row *sqlite3.Stmt, at int) {
-	for i, to := range []*int64{&u.Calls, &u.Completed, &u.Refused,
-		&u.Reported.Input, &u.Reported.Output, &u.Reported.Cached, &u.Reported.CacheWrite, &u.Reported.Reasoning,
-		&u.Estimated.Input, &u.Estimated.Output} {
-		*to = row.ColumnInt64(at + 1 + i)
-	}
-	provenance := row.ColumnText(at)
-	if provenance == "none" {
-		u.NoUsage = u.Calls
-	}
-	if n := u.Reported.Input + u.Reported.Output + u.Estimated.Input + u.Estimated.Output; n != 0 {
-		u.BySource = map[string]int64{provenance: n}
-	}
-}
-
-// merged adds up rows of the same groups, which come apart by provenance. A day
-// may come in two pieces, too, where a zone's clock was set back over midnight.
-func merged(rows []Usage) []Usage {
-	type groups struct {
-		from                        int64
-		key, model, class, upstream string
-	}
-	at := make(map[groups]int, len(rows))
-	var out []Usage
-	for _, u := range rows {
-		g := groups{u.From.Unix(), u.Key, u.Model, u.Class, u.Upstream}
-		if i, known := at[g]; known {
-			out[i].add(&u)
-			continue
+		if !next.Step() || next.ColumnType(0) == sqlite3.NULL {
+			return from, until, days, next.Err()
 		}
-		at[g] = len(out)
-		out = append(out, u)
-	}
-	return out
-}
-
-func (u *Usage) add(v *Usage) {
-	u.Calls += v.Calls
-	u.Completed += v.Completed
-	u.Refused += v.Refused
-	u.NoUsage += v.NoUsage
-	u.Reported.add(&v.Reported)
-	u.Estimated.add(&v.Estimated)
-	for source, n := range v.BySource {
-		if u.BySource == nil {
-			u.BySource = make(map[string]int64)
+		last = next.ColumnInt64(0)
+		if last >= until {
+			return from, until, days, nil
 		}
-		u.BySource[source] += n
+		if err := next.Reset(); err != nil {
+			return 0, 0, nil, err
+		}
+		days = append(days, last)
 	}
-}
-
-func (s *Sums) add(t *Sums) {
-	s.Input += t.Input
-	s.Cached += t.Cached
-	s.CacheWrite += t.CacheWrite
-	s.Output += t.Output
-	s.Reasoning += t.Reasoning
-}
-
-func sorted(rows []Usage) []Usage {
-	slices.SortFunc(rows, func(a, b Usage) int {
-		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model),
-			cmp.Compare(a.Class, b.Class), cmp.Compare(a.Upstream, b.Upstream))
-	})
-	return rows
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,12 +61,21 @@ func brute(q Query, records []*call.Record) []Usage {
 			at = len(all)
 			all = append(all, u)
 		}
-		count(&all[at], r)
+		addTo(&all[at], r)
 	}
-	return sorted(all)
+	return inOrder(all)
 }
 
-func count(u *Usage, r *call.Record) {
+// inOrder sorts a report as Usage promises.
+func inOrder(rows []Usage) []Usage {
+	slices.SortFunc(rows, func(a, b Usage) int {
+		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model),
+			cmp.Compare(a.Class, b.Class), cmp.Compare(a.Upstream, b.Upstream))
+	})
+	return rows
+}
+
+func addTo(u *Usage, r *call.Record) {
 	u.Calls++
 	if r.Outcome == call.Completed {
 		u.Completed++
@@ -76,7 +86,7 @@ func count(u *Usage, r *call.Record) {
 	source, in, out := string(r.UsageSource), r.Input.Or(0), r.Output.Or(0)
 	switch {
 	case r.UsageSource != call.UsageNone:
-		u.Reported.add(&Sums{Input: in, Output: out, Cached: r.Cached.Or(0), CacheWrite: r.CacheWrite.Or(0), Reasoning: r.Reasoning.Or(0)})
+		plus(&u.Reported, Sums{Input: in, Output: out, Cached: r.Cached.Or(0), CacheWrite: r.CacheWrite.Or(0), Reasoning: r.Reasoning.Or(0)})
 	case r.Outcome == call.Refused,
 		r.Outcome == call.UpstreamError && r.Status >= 400,
 		r.Outcome != call.Crashed && r.Attempts == 0 && (r.Status == 0 || r.Status >= 400):
@@ -86,7 +96,7 @@ func count(u *Usage, r *call.Record) {
 		return
 	default:
 		source, in, out = "estimated", r.EstimatedInput.Or(0), r.EstimatedOutput.Or(0)
-		u.Estimated.add(&Sums{Input: in, Output: out})
+		plus(&u.Estimated, Sums{Input: in, Output: out})
 	}
 	if in+out > 0 {
 		if u.BySource == nil {
@@ -94,6 +104,14 @@ func count(u *Usage, r *call.Record) {
 		}
 		u.BySource[source] += in + out
 	}
+}
+
+func plus(s *Sums, t Sums) {
+	s.Input += t.Input
+	s.Output += t.Output
+	s.Cached += t.Cached
+	s.CacheWrite += t.CacheWrite
+	s.Reasoning += t.Reasoning
 }
 
 func usageJSON(t testing.TB, all []Usage) string {

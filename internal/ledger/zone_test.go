@@ -15,9 +15,9 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// TestBuckets pins the days that are not 24 hours, and the zones whose days do
+// TestCalendar pins the days that are not 24 hours, and the zones whose days do
 // not begin on an hour.
-func TestBuckets(t *testing.T) {
+func TestCalendar(t *testing.T) {
 	at := func(s string) time.Time {
 		x, err := time.Parse("2006-01-02T15", s)
 		if err != nil {
@@ -42,28 +42,37 @@ func TestBuckets(t *testing.T) {
 		{"Australia/Lord_Howe", "2026-04-05T00:00:00+11:00", "2026-04-04T13", "2026-04-05T13"}, // back by half an hour: ends at 13:30
 		{"Pacific/Apia", "2011-12-31T00:00:00+14:00", "2011-12-30T10", "2011-12-31T10"},        // after a day that never was
 	} {
-		all := buckets(at(c.from).Add(-50*time.Hour).Unix(), at(c.until).Add(50*time.Hour).Unix(), zone(t, c.zone), ByDay)
-		found := false
-		for i, b := range all {
-			if i > 0 && b.from != all[i-1].until || b.from >= b.until {
-				t.Errorf("%s: %v is not what follows", c.zone, b)
+		cal := newCalendar(ByDay, zone(t, c.zone))
+		first, last, n, before := int64(0), int64(0), none, none
+		for h := at(c.from).Add(-50 * time.Hour).Unix(); h < at(c.until).Add(50*time.Hour).Unix(); h += hour {
+			of := cal.of(h)
+			if of < before || of > before+1 {
+				t.Errorf("%s: span %d follows %d", c.zone, of, before)
 			}
-			if b.label.Format(time.RFC3339) == c.label {
-				found = true
-				if b.from != at(c.from).Unix() || b.until != at(c.until).Unix() {
-					t.Errorf("%s %s takes %s … %s", c.zone, c.label,
-						time.Unix(b.from, 0).UTC().Format("2006-01-02T15:04"), time.Unix(b.until, 0).UTC().Format("2006-01-02T15:04"))
+			before = of
+			if cal.starts[of].Format(time.RFC3339) == c.label {
+				if n == none {
+					n, first = of, h
 				}
+				last = h + hour
 			}
 		}
-		if !found {
-			t.Errorf("%s has no day %s, but %v", c.zone, c.label, all)
+		switch {
+		case n == none:
+			t.Errorf("%s has no day %s, but %v", c.zone, c.label, cal.starts)
+		case first != at(c.from).Unix() || last != at(c.until).Unix():
+			t.Errorf("%s %s takes %s … %s", c.zone, c.label,
+				time.Unix(first, 0).UTC().Format("2006-01-02T15:04"), time.Unix(last, 0).UTC().Format("2006-01-02T15:04"))
 		}
 	}
-	months := buckets(at("2026-01-01T00").Unix(), at("2027-01-01T00").Unix(), zone(t, "Europe/Berlin"), ByMonth)
-	if len(months) != 13 || months[0].label.Format(time.RFC3339) != "2026-01-01T00:00:00+01:00" || months[6].label.Format(time.RFC3339) != "2026-07-01T00:00:00+02:00" ||
-		months[12].label.Format(time.RFC3339) != "2027-01-01T00:00:00+01:00" || months[12].until-months[12].from != hour {
-		t.Errorf("%v", months)
+	months := newCalendar(ByMonth, zone(t, "Europe/Berlin"))
+	last := make(map[int]int64)
+	for h := at("2026-01-01T00").Unix(); h < at("2027-01-01T00").Unix(); h += hour {
+		last[months.of(h)] = h
+	}
+	if s := months.starts; len(s) != 13 || s[0].Format(time.RFC3339) != "2026-01-01T00:00:00+01:00" || s[6].Format(time.RFC3339) != "2026-07-01T00:00:00+02:00" ||
+		s[12].Format(time.RFC3339) != "2027-01-01T00:00:00+01:00" || last[11] != at("2026-12-31T22").Unix() || last[12] != at("2026-12-31T23").Unix() {
+		t.Errorf("%v, last hours %v", s, last)
 	}
 }
 
