@@ -65,6 +65,27 @@ func BenchmarkAdmit6Parallel(b *testing.B) {
 	})
 }
 
+// BenchmarkAdmitIdle has 50 keys take turns that stay far below their limits: each
+// is idle between its calls.
+func BenchmarkAdmitIdle(b *testing.B) {
+	p := New("bench", time.Now)
+	apply(b, p, enforced(perKey(roomy)))
+	var keys [50]string
+	for i := range keys {
+		keys[i] = strconv.Itoa(i)
+	}
+	var t Ticket
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if ref := p.Admit(&Request{Key: keys[i%len(keys)], Input: 100, Output: 100}, &t); ref != nil {
+			b.Fatal(*ref)
+		}
+		t.Settle(call.Known(90), call.Known(90))
+		i++
+	}
+}
+
 // BenchmarkRefused6 measures a refusal.
 func BenchmarkRefused6(b *testing.B) {
 	p := New("bench", time.Now)

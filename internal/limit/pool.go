@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,10 @@ import (
 type Pool struct {
 	name  string
 	clock func() time.Time
+
+	// holds is effectiveMode, for Mode alone: each call asks for it, some of them
+	// twice, and none must wait for that.
+	holds atomic.Uint32
 
 	mu sync.Mutex // guards all below, and every Ticket that the pool admitted
 
@@ -67,6 +72,7 @@ func (p *Pool) Apply(policy Policy) error {
 	defer p.mu.Unlock()
 	now := p.now()
 	p.mode, p.replicas, p.rules = policy.Mode, replicas, rules
+	p.holds.Store(uint32(p.effectiveMode()))
 	if p.maxBuckets = policy.MaxBuckets; p.maxBuckets == 0 {
 		p.maxBuckets = DefaultMaxBuckets
 	}
@@ -86,14 +92,11 @@ func (p *Pool) SetOverride(measureOnly bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.measureOnly = measureOnly
+	p.holds.Store(uint32(p.effectiveMode()))
 }
 
-// Mode returns the mode that holds now, the override included.
-func (p *Pool) Mode() Mode {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.effectiveMode()
-}
+// Mode returns the mode that holds now, the override included. It takes no lock.
+func (p *Pool) Mode() Mode { return Mode(p.holds.Load()) }
 
 // effectiveMode is Mode for whoever holds the mutex.
 func (p *Pool) effectiveMode() Mode {

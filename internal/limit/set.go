@@ -11,8 +11,12 @@ import (
 const Other = "_other"
 
 const (
-	// sweepAlways is how many sets are looked at whenever one is made, so that what is
-	// idle goes faster than new ones come.
+	// idleShare of the room may lie idle. Without it a pool of some tens of keys that
+	// stay well below their limits would drop the set of each between two of its calls,
+	// and make it anew.
+	idleShare = 100
+	// sweepAlways is how many sets are looked at whenever one is made beyond that, so
+	// that what is idle goes faster than new ones come.
 	sweepAlways = 4
 	// sweepFull is the same when there is no room: a bound on the time under the lock.
 	sweepFull = 32
@@ -126,7 +130,9 @@ func (p *Pool) create(id subject, own call.Limits, now time.Time) *set {
 	if n == 0 {
 		return nil
 	}
-	p.sweep(now, sweepAlways)
+	if p.buckets+n > p.maxBuckets/idleShare {
+		p.sweep(now, sweepAlways)
+	}
 	if p.crowded(id, own, n) {
 		p.sweep(now, sweepFull)
 		if p.crowded(id, own, n) {

@@ -54,6 +54,23 @@ func TestIdleGo(t *testing.T) {
 	}
 }
 
+// TestIdleStay: a few keys keep their sets between their calls, so that a call makes none.
+func TestIdleStay(t *testing.T) {
+	p, c := newPool(t, enforced(perKey(tpm(60))))
+	made := make(map[string]*set)
+	for i := range 1000 {
+		c.pass(time.Minute) // all are full again
+		key := strconv.Itoa(i % 50)
+		admit(t, p, Request{Key: key, Input: 1}).Settle(known(1, 0))
+		s := p.sets[subjectOf(PerKey, key, "")]
+		if before := made[key]; before != nil && before != s {
+			t.Fatalf("call %d has made the set of key %s anew", i, key)
+		}
+		made[key] = s
+	}
+	consistent(t, p)
+}
+
 // TestDroppedIsUnseen: a pool that drops what it can decides as one that never does.
 func TestDroppedIsUnseen(t *testing.T) {
 	for seed := range int64(50) {

@@ -85,7 +85,7 @@ func cmpString(a, b string) int {
 
 // TestSnapshotDropped: what goes while a snapshot is read is not shown twice.
 func TestSnapshotDropped(t *testing.T) {
-	p, _ := newPool(t, enforced(perKey(atOnce(5))))
+	p, _ := newPool(t, small(10, perKey(atOnce(5)))) // nothing lies idle
 	admit(t, p, Request{Key: "k"}).Cancel()
 	admit(t, p, Request{Key: "another"}).Cancel() // an admission spares what it has just found
 	_, sets := p.snapshotHead()
