@@ -17,14 +17,15 @@ const (
 	biasMost   = 3  // largest factor, and its inverse
 )
 
+var logMost = math.Log(biasMost)
+
 func (b *bias) factor() float64 {
 	return math.Exp(b.sum / (b.weight + biasDraw))
 }
 
 // learn takes what was reported and what the model alone predicts.
 func (b *bias) learn(reported, predicted float64) {
-	most := math.Log(biasMost)
-	r := max(-most, min(math.Log(reported/predicted), most))
+	r := max(-logMost, min(math.Log(reported/predicted), logMost))
 	const keep = 1 - 1./biasWindow
 	b.sum = b.sum*keep + r
 	b.weight = b.weight*keep + 1

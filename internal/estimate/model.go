@@ -96,15 +96,21 @@ func (m *model) learn(p *priors, f *Features, y float64) {
 		m.weights[i] += gain[i] * step
 		gain[i] *= root // both factors alike, so that the covariance stays symmetric to the last bit
 	}
-	for i := range gain {
-		g := gain[i]
-		if g == 0 {
-			continue // a feature that has never come up together with one of these
+	var moved [numFeatures]int // all but those that have never come up together with one of seen
+	k := 0
+	for i, g := range gain {
+		if g != 0 {
+			moved[k] = i
+			k++
 		}
-		row := &m.covariance[i]
-		for j := range row {
-			row[j] -= g * gain[j]
+	}
+	for a, i := range moved[:k] {
+		g, row := gain[i], &m.covariance[i]
+		for _, j := range moved[:a] {
+			c := row[j] - g*gain[j]
+			row[j], m.covariance[j][i] = c, c
 		}
+		row[i] -= g * g
 	}
 	for _, i := range seen[:n] {
 		most := p.spread[i] * p.spread[i]
