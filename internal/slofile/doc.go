@@ -23,6 +23,8 @@
 // A snapshot that is damaged or that the State does not take, with none before it
 // to fall back to, is set aside as unreadable.snapshot, and counting begins anew.
 // The lock file is locked (flock) by the one process that uses the directory; it stays.
+// Other small files may lie beside these (see Beside), such as alerts.json; they have
+// formats of their own.
 //
 // # Format
 //

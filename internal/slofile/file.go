@@ -40,6 +40,9 @@ type File struct {
 	stop    chan struct{} // closed by Close
 	done    chan struct{} // closed when Run has ended
 
+	// tenants are those who use the directory's lock; nil before it was taken.
+	tenants atomic.Pointer[tenants]
+
 	faults
 	writer
 }
@@ -214,7 +217,9 @@ func (f *File) await() error {
 	defer f.watch()()
 	if f.loaded { // what is there now is this state's own, or a stranger's
 		l, err := f.own()
-		f.lock = l
+		if err == nil {
+			f.hold(l)
+		}
 		return err
 	}
 	var got taken

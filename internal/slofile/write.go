@@ -34,7 +34,8 @@ type writer struct {
 
 // begin starts in a directory that was taken.
 func (f *File) begin(l lock, found *found, loaded Loaded) {
-	f.lock, f.latest, f.loaded = l, found.latest, true
+	f.hold(l)
+	f.latest, f.loaded = found.latest, true
 	f.previous = loaded.Generation
 	if loaded.Anew {
 		f.aside = found.unread
