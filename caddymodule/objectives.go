@@ -3,6 +3,7 @@ package caddymodule
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,8 @@ type objectives struct {
 	// file is the state on disk, nil while none is used, and dir where it lies.
 	file *slofile.File
 	dir  string
+	// keeper keeps alerts beside the counts, nil while nobody does.
+	keeper *alert.Keeper
 	// inMemory is whether there are counts that no file has.
 	inMemory bool
 	// stopTelling ends the telling of alerts; nil before the first configuration.
@@ -69,13 +72,13 @@ func (o *objectives) promise(a *App) error {
 	switch {
 	case !a.promises():
 		// Nothing is counted any more. What has been stays on disk, for whoever switches
-		// objectives on again.
+		// objectives on again; alerts, which end one after the other from now on, as over.
 		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-		if err := o.close(ctx); err != nil {
-			log.Warn("the latest counts of objectives could not be kept", zap.Error(err))
+		if err := o.closeWith(ctx, (*alert.Keeper).CloseForGood); err != nil {
+			log.Warn("the latest counts of objectives, or alerts, could not be kept", zap.Error(err))
 		}
 		cancel()
-		o.file, o.inMemory = nil, false
+		o.file, o.keeper, o.inMemory = nil, nil, false
 	case !began:
 		// Before objectives are configured, so that what an earlier process kept and
 		// nothing is promised of any more is told of.
@@ -93,11 +96,43 @@ func (o *objectives) promise(a *App) error {
 	if !a.promises() {
 		return nil
 	}
-	return o.open(a.stateDir(), log)
+	if err := o.open(a.stateDir(), log); err != nil {
+		return err
+	}
+	// Not before receivers are configured: what they know is taken up with alerts.
+	if o.file != nil && o.keeper == nil {
+		o.keeper = o.alerts.Keep(shelf{o.file.Beside(alertsFile)}, keptOn(log.With(zap.String("state", o.dir))))
+	}
+	return nil
 }
 
-// closeWait is how long the disk may take for the last counts when objectives are
-// switched off.
+// alertsFile is where alerts are kept, in the directory of the counts.
+const alertsFile = "alerts.json"
+
+// shelf is a file beside the counts as alerts are kept in it.
+type shelf struct{ *slofile.Beside }
+
+func (s shelf) Load() ([]byte, error) {
+	data, err := s.Beside.Load()
+	if errors.Is(err, slofile.ErrNotHeld) {
+		err = fmt.Errorf("%w: %w", alert.ErrNotYet, err)
+	}
+	return data, err
+}
+
+// keptOn logs what people should know of what is kept.
+func keptOn(log *zap.Logger) func(text string, err error) {
+	return func(text string, err error) {
+		if err != nil {
+			log.Warn(text, zap.Error(err))
+			return
+		}
+		log.Info(text)
+	}
+}
+
+// closeWait is how long the disk may take for the last counts, and alerts, when
+// objectives are switched off and when the process ends.
 const closeWait = 2 * time.Second
 
 // open takes up what is kept in a directory, and goes on keeping it there. rooms.mu is
@@ -115,14 +150,8 @@ func (o *objectives) open(dir string, log *zap.Logger) error {
 	}
 	file, err := slofile.Open(dir, o.tracker, slofile.Options{
 		// A process that begins while the one before still ends gets its counts later.
-		Fresh: func() slofile.State { return slo.New() },
-		Report: func(text string, err error) {
-			if err != nil {
-				log.Warn(text, zap.String("state", dir), zap.Error(err))
-				return
-			}
-			log.Info(text, zap.String("state", dir))
-		},
+		Fresh:  func() slofile.State { return slo.New() },
+		Report: keptOn(log.With(zap.String("state", dir))),
 	})
 	if err != nil {
 		return fmt.Errorf("keep the counts of objectives: %w", err)
@@ -137,15 +166,40 @@ func (o *objectives) end(ctx context.Context) error {
 	if o.stopTelling != nil {
 		o.stopTelling()
 	}
+	// A receiver that is dead may have used up all of the time, and just then there is
+	// something to keep.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	defer cancel()
 	return o.close(ctx)
 }
 
-// close writes the counts a last time. rooms.mu is held.
+// close writes alerts and counts a last time. rooms.mu is held.
 func (o *objectives) close(ctx context.Context) error {
-	if o.file == nil {
-		return nil
+	return o.closeWith(ctx, (*alert.Keeper).Close)
+}
+
+// closeWith is close with what becomes of alerts. rooms.mu is held.
+func (o *objectives) closeWith(ctx context.Context, alerts func(*alert.Keeper, context.Context) error) (all error) {
+	if o.keeper != nil {
+		// First, for the directory belongs to the file of counts, which gives it up; and in
+		// half of the time, for a disk that hangs may let the counts pass.
+		half, cancel := halfOf(ctx)
+		all = alerts(o.keeper, half)
+		cancel()
 	}
-	return o.file.Close(ctx)
+	if o.file != nil {
+		all = errors.Join(all, o.file.Close(ctx))
+	}
+	return all
+}
+
+// halfOf leaves half of the time that a context has left.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, bounded := ctx.Deadline()
+	if !bounded {
+		at = time.Now().Add(2 * closeWait)
+	}
+	return context.WithTimeout(ctx, time.Until(at)/2)
 }
 
 // alertOptions are the receivers and the words of alerts.

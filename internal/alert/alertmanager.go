@@ -72,6 +72,8 @@ func (a *alertmanager) Send(ctx context.Context, batch Batch) error {
 	for i, one := range batch.Alerts {
 		body[i] = postable{one.Labels, one.Annotations, one.StartsAt, one.EndsAt, one.GeneratorURL}
 		if one.Status == Firing {
+			// A clock that was set back must not put the beginning behind the end, which is refused.
+			body[i].StartsAt = notAfter(one.StartsAt, wall(batch.At))
 			body[i].EndsAt = wall(batch.At.Add(lasting))
 		}
 	}

@@ -109,6 +109,7 @@ func (b *blamer) take(a answer) {
 		return
 	}
 	a.entry.blame, a.entry.asked = a.blame, asked{}
+	m.changed()
 	m.wakeOutlets()
 }
 

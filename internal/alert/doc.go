@@ -12,6 +12,10 @@
 // a goroutine of its own; a slow one holds up none of the others, and none of them holds up
 // Observe.
 //
+// A Keeper keeps all of it for the next process, with what each receiver was told, so that
+// an alert goes on over a restart, and a receiver that opened an incident hears of its end.
+// What there is to tell is written before it is told, as far as the disk is quick.
+//
 // The addresses and headers of receivers are secrets: neither errors nor State show
 // more than scheme and host.
 package alert

@@ -10,13 +10,17 @@ func (m *Manager) inhibit() {
 			continue
 		}
 		e.inhibitedBy = m.inhibitor(e.key)
-		if e.inhibitedBy != nil || !e.clear.IsZero() && !e.announced {
+		if e.inhibitedBy != nil || e.stale || !e.clear.IsZero() && !e.announced {
 			continue // what nobody was told of while it held is no news once it is clear
 		}
-		e.announced = true
+		if !e.announced {
+			e.announced = true
+			m.news(e)
+		}
 		for _, out := range m.outlets {
 			if e.marks[out] == nil {
 				e.marks[out] = new(mark)
+				m.news(e) // that it is owed the end
 			}
 		}
 	}

@@ -22,10 +22,15 @@ type Manager struct {
 	leftOut int
 	begun   uint64 // how many times an alert began
 	round   uint64 // how many times Observe was called
-	// observed is the time of the last Observe.
-	observed time.Time
+	// observed is the time of the last Observe, or of that of the process before, and before
+	// that of the one before it.
+	observed, before time.Time
 	// stopping is that Run's context is done: what waits is told at once, or never.
 	stopping bool
+
+	unkept chan struct{} // something for a Keeper to do; room for one
+	kept   keeping
+	tagger tagger
 }
 
 // entry is one alert: firing, or at its end and owed to somebody.
@@ -48,6 +53,10 @@ type entry struct {
 	blame       *Blame // nil is not known; never changed
 	asked       asked
 	marks       map[*outlet]*mark
+	// resumed is that it was taken up from an earlier process and not looked at since, and
+	// stale that this was after a long gap and it was not seen to hold since.
+	resumed, stale bool
+	written        written
 }
 
 func (e *entry) firing() bool { return e.ends.IsZero() }
@@ -55,7 +64,7 @@ func (e *entry) firing() bool { return e.ends.IsZero() }
 // New makes a Manager. What Options.Validate complains of is left out. Nobody is told
 // anything until Run.
 func New(o Options) *Manager {
-	m := &Manager{wake: make(chan struct{}, 1), entries: make(map[key]*entry)}
+	m := &Manager{wake: make(chan struct{}, 1), entries: make(map[key]*entry), unkept: make(chan struct{}, 1), tagger: newTagger()}
 	m.Configure(o)
 	return m
 }
@@ -101,6 +110,7 @@ func (m *Manager) Configure(o Options) {
 		}
 	}
 	m.inhibit()
+	m.changed() // whose tags are to be made before there is anything to write
 	m.wakeAll()
 }
 
@@ -108,7 +118,10 @@ func (m *Manager) Configure(o Options) {
 func (m *Manager) remove(out *outlet) {
 	out.remove()
 	for _, e := range m.entries {
-		delete(e.marks, out)
+		if e.marks[out] != nil {
+			delete(e.marks, out)
+			m.changed()
+		}
 	}
 	m.tidy()
 }
@@ -118,6 +131,7 @@ func (m *Manager) tidy() {
 	for k, e := range m.entries {
 		if !e.firing() && !m.owed(e) {
 			delete(m.entries, k)
+			m.changed()
 		}
 	}
 }

@@ -62,13 +62,13 @@ func (m *Manager) needs(out *outlet, e *entry) (need, time.Time) {
 		if e.asked.pending() && !m.stopping {
 			return nothing, time.Time{} // the blame comes within moments, and wakes the outlet
 		}
-		if e.inhibitedBy == nil {
+		if e.inhibitedBy == nil && !e.stale {
 			return change, time.Time{}
 		}
 	}
 	// What it took once it is told again even if that is inhibited by now, and what it
 	// refused it may take by now.
-	if out.manners.again > 0 && !m.stopping && (k.told.status == Firing || k.refused.status == Firing && e.inhibitedBy == nil) {
+	if out.manners.again > 0 && !m.stopping && !e.stale && (k.told.status == Firing || k.refused.status == Firing && e.inhibitedBy == nil) {
 		return reminder, k.at.Add(out.manners.again)
 	}
 	return nothing, time.Time{}
@@ -102,6 +102,14 @@ func (m *Manager) due(out *outlet, now time.Time) (sent []told, later time.Time,
 	var early []told // reminders that are due within half their interval
 	for _, e := range m.entries {
 		need, at := m.needs(out, e)
+		if need == change {
+			if until := m.waits(e, now); !until.IsZero() {
+				if later.IsZero() || until.Before(later) {
+					later = until
+				}
+				continue
+			}
+		}
 		t := told{e, e.latest(), need == reminder && e.marks[out].told == e.latest()}
 		switch {
 		case need == change, need == reminder && !at.After(now):
@@ -170,5 +178,6 @@ func (m *Manager) settle(out *outlet, now time.Time, sent []told, err error) {
 			k.refused = t.news
 		}
 	}
+	m.changed()
 	m.tidy()
 }

@@ -13,7 +13,7 @@ func (m *Manager) Observe(now time.Time, s slo.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leftOut = 0
-	m.round, m.observed = m.round+1, now
+	m.round, m.before, m.observed = m.round+1, m.observed, now
 	room := m.room()
 	for i := range s.Objectives {
 		o := &s.Objectives[i]
@@ -60,8 +60,19 @@ func (m *Manager) take(now time.Time, k key, o *slo.ObjectiveStatus, period slo.
 		m.begun++
 		e.begin, e.starts, e.ends, e.blame, e.announced = m.begun, now, time.Time{}, nil, false
 		e.asked = asked{wanted: m.options.Blame != nil}
+		m.news(e)
 	}
-	e.clear, e.objective, e.period = time.Time{}, keep(o), period
+	e.resumed = false
+	m.lasts(e, o, period)
+}
+
+// lasts takes up that an alert's condition holds, or as good as holds; m.mu is held.
+func (m *Manager) lasts(e *entry, o *slo.ObjectiveStatus, period slo.PeriodStatus) {
+	if !e.clear.IsZero() || e.stale {
+		e.clear, e.stale = time.Time{}, false
+		m.changed()
+	}
+	e.objective, e.period = keep(o), period
 }
 
 // holds tells whether a severity's condition holds right now. The states of the budget
@@ -88,22 +99,30 @@ func pages(f *slo.Firing) bool { return f.Page || f.Outage }
 // fade takes up that an alert's condition does not hold, and ends the alert when that
 // has been so for long enough; m.mu is held. o is nil when the objective is gone.
 func (m *Manager) fade(now time.Time, e *entry, o *slo.ObjectiveStatus, period slo.PeriodStatus) {
+	m.resume(now, e)
 	if e.key.severity.budget() && o != nil {
 		if another(e.period, period) {
-			e.ends = later(e.starts, now) // another budget
+			m.end(now, e) // another budget
 			return
 		}
 		if !m.below(&o.Budget, e.key.severity) {
-			e.clear, e.objective, e.period = time.Time{}, keep(o), period
+			m.lasts(e, o, period)
 			return
 		}
 	}
 	if e.clear.IsZero() || e.clear.After(now) { // a clock set back begins anew
 		e.clear = now
+		m.changed()
 	}
 	if now.Sub(e.clear) >= m.options.hold(e.key.severity) {
-		e.ends = later(e.starts, now)
+		m.end(now, e)
 	}
+}
+
+// end ends an alert; m.mu is held.
+func (m *Manager) end(now time.Time, e *entry) {
+	e.ends = later(e.starts, now)
+	m.news(e)
 }
 
 // another tells whether the budget is that of another period. A rolling one moves all
