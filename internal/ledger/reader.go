@@ -154,7 +154,36 @@ func (r *Reader) give(c *connection, err error) {
 
 // query runs one statement and hands each row to scan. Texts and blobs among the
 // arguments and results are copied.
-func (r *Reader) query(ctx context.Context, sql string, args []any, scan func(*sqlite3.Stmt)) (err error) {
+func (r *Reader) query(ctx context.Context, sql string, args []any, scan func(*sqlite3.Stmt)) error {
+	return r.inside(ctx, func(conn *sqlite3.Conn) error {
+		stmt, _, err := conn.Prepare(sql)
+		if err != nil {
+			return err
+		}
+		defer stmt.Close()
+		for i, a := range args {
+			switch a := a.(type) {
+			case string:
+				err = stmt.BindText(i+1, a)
+			case int64:
+				err = stmt.BindInt64(i+1, a)
+			default:
+				err = fmt.Errorf("argument %d of a query is a %T", i+1, a)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for stmt.Step() {
+			scan(stmt)
+		}
+		return stmt.Err()
+	})
+}
+
+// inside runs f with one connection, in one transaction: all that it reads is
+// of one moment, so that sums may be taken from each other.
+func (r *Reader) inside(ctx context.Context, f func(*sqlite3.Conn) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = ctx.Err()
@@ -172,28 +201,12 @@ func (r *Reader) query(ctx context.Context, sql string, args []any, scan func(*s
 		}
 		r.give(c, err)
 	}()
-	stmt, _, err := c.conn.Prepare(sql)
-	if err != nil {
-		return explain(r.path, err)
+	if err := ctx.Err(); err != nil {
+		return err // Begin would not look
 	}
-	defer stmt.Close()
-	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			err = stmt.BindText(i+1, a)
-		case int64:
-			err = stmt.BindInt64(i+1, a)
-		default:
-			err = fmt.Errorf("argument %d of a query is a %T", i+1, a)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for stmt.Step() {
-		scan(stmt)
-	}
-	if err := stmt.Err(); err != nil {
+	tx := c.conn.Begin()
+	defer tx.End(&err)
+	if err := f(c.conn); err != nil {
 		return explain(r.path, err)
 	}
 	return nil

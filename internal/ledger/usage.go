@@ -82,37 +82,6 @@ func (q *Query) zone() *time.Location {
 	return q.Zone
 }
 
-// inside runs f with one connection, in one transaction: all that it reads is
-// of one moment, so that sums may be taken from each other.
-func (r *Reader) inside(ctx context.Context, f func(*sqlite3.Conn) error) (err error) {
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = ctx.Err()
-		}
-	}()
-	c, err := r.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if p := recover(); p != nil { // a fault of the engine is this query's alone
-			err = fmt.Errorf("the database engine failed: %v", p)
-			<-r.slots
-			return
-		}
-		r.give(c, err)
-	}()
-	if err := ctx.Err(); err != nil {
-		return err // Begin would not look
-	}
-	tx := c.conn.Begin()
-	defer tx.End(&err)
-	if err := f(c.conn); err != nil {
-		return explain(r.path, err)
-	}
-	return nil
-}
-
 // read adds up what the query asks for.
 func (a *adding) read(conn *sqlite3.Conn, q *Query) (err error) {
 	from, until, some, err := q.bounds(conn)
