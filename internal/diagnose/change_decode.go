@@ -32,7 +32,7 @@ func slowTokens(p *pair) []*Finding {
 		f.evidence("", p.figures("computed_tokens_per_second", "input_tokens_p95")...)
 		p.sides(f, false)
 		f.Summary = "Prompts that are computed in between hold tokens up: " + p.took(ofTPOT) + f.ofChange() + "."
-		f.Next = "Bound prefill in each step" + p.scene.with(chunkFlags) + ", split prefill from decode, or add replicas."
+		f.Next = p.boundPrefill()
 		return []*Finding{f}
 	case d.blind:
 		return p.manyBeside()
@@ -98,7 +98,7 @@ func (p *pair) promptsHoldUp() []*Finding {
 	p.sides(f, true)
 	if more {
 		f.Summary = "More prompts are computed in between, and hold tokens up: " + p.took(ofTPOT) + f.ofChange() + "."
-		f.Next = "Bound prefill in each step" + p.scene.with(chunkFlags) + ", split prefill from decode, or add replicas."
+		f.Next = p.boundPrefill()
 		return []*Finding{f}
 	}
 	f.Summary = "Prompts take longer, and hold up the tokens of other calls: " + p.took(ofTPOT) + f.ofChange() + "."

@@ -207,8 +207,13 @@ func slowPrompts(p *pair) (found []*Finding) {
 	p.noQueue(f)
 	p.sides(f, false)
 	f.Summary = "Computing prompts takes " + span(d) + " longer: " + p.took(m) + f.ofChange() + "."
-	f.Next = "Bound prefill in each step" + p.scene.with(chunkFlags) + ", split prefill from decode, or add replicas."
+	f.Next = p.boundPrefill()
 	return []*Finding{f}
+}
+
+// boundPrefill is what to do where prompts take too much of each step.
+func (p *pair) boundPrefill() string {
+	return "Bound prefill in each step" + p.scene.with(chunkFlags) + ", split prefill from decode, or add replicas."
 }
 
 // noQueue adds what gauges say against a queue.
@@ -231,9 +236,12 @@ func (p *pair) loneCalls() (before, after sumOf, ok bool) {
 		calls           [2]int
 		tokens, seconds [2]float64
 	}
+	type lone struct {
+		in *cell
+		s  *sample
+	}
 	cells := make(map[kind]*cell)
-	var alone [2][]*sample
-	at := make(map[*sample]kind)
+	var alone [2][]lone
 	for i, list := range p.list {
 		for j := range list {
 			s := &list[j]
@@ -251,16 +259,17 @@ func (p *pair) loneCalls() (before, after sumOf, ok bool) {
 				cells[k] = new(cell)
 			}
 			c := cells[k]
+			tokens, _, _ := s.computed()
 			c.calls[i]++
-			c.tokens[i] += s.computed()
+			c.tokens[i] += tokens
 			c.seconds[i] += s.parts[ofTTFT][prefill].Seconds()
-			alone[i], at[s] = append(alone[i], s), k
+			alone[i] = append(alone[i], lone{c, s})
 		}
 	}
 	expected := 0.0
 	for i, sum := range [2]*sumOf{&before, &after} {
-		for _, s := range alone[i] {
-			c := cells[at[s]]
+		for _, l := range alone[i] {
+			c, s := l.in, l.s
 			if c.calls[1-i] == 0 {
 				continue
 			}
@@ -270,8 +279,8 @@ func (p *pair) loneCalls() (before, after sumOf, ok bool) {
 			if i == 1 {
 				// A cell is wide: within it prefill may go with the tokens.
 				longer := 1.0
-				if c.tokens[0] > 0 {
-					longer = max(s.computed()/(c.tokens[0]/float64(c.calls[0])), 1)
+				if tokens, _, known := s.computed(); known && c.tokens[0] > 0 {
+					longer = max(tokens/(c.tokens[0]/float64(c.calls[0])), 1)
 				}
 				expected += c.seconds[0] / float64(c.calls[0]) * longer
 			}
@@ -283,13 +292,4 @@ func (p *pair) loneCalls() (before, after sumOf, ok bool) {
 	longer := after.total.Seconds() >= Rise*expected
 	before.total = time.Duration(expected / float64(after.calls) * float64(before.calls) * float64(time.Second))
 	return before, after, longer && trendOf(&before, &after, Felt) == up
-}
-
-// computed is how many tokens of its prompt were computed, or all of them where what the
-// cache gave is not known.
-func (s *sample) computed() float64 {
-	if n, known := s.uncached.Get(); known {
-		return float64(n)
-	}
-	return float64(s.rec.Input.Or(0))
 }

@@ -187,14 +187,12 @@ func fitPrompt(before, after []sample) promptFit {
 			if !s.has[ofTTFT] {
 				continue
 			}
-			n, known := s.uncached.Get()
+			n, exact, known := s.computed()
 			if !known {
-				if n, known = s.rec.Input.Get(); !known {
-					continue
-				}
-				f.exact = false
+				continue
 			}
-			x, y = append(x, float64(n)), append(y, s.parts[ofTTFT][prefill].Seconds())
+			f.exact = f.exact && exact
+			x, y = append(x, n), append(y, s.parts[ofTTFT][prefill].Seconds())
 		}
 		return x, y
 	}

@@ -217,3 +217,13 @@ func only(list []sample, scope *Scope) []sample {
 	}
 	return kept
 }
+
+// computed is how many tokens of its prompt were computed; where what the cache gave is
+// not known, all of them, which is not exact.
+func (s *sample) computed() (tokens float64, exact, known bool) {
+	if n, known := s.uncached.Get(); known {
+		return float64(n), true, true
+	}
+	n, known := s.rec.Input.Get()
+	return float64(n), false, known
+}
