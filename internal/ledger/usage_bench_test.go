@@ -5,7 +5,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -13,38 +12,18 @@ import (
 // BenchmarkUsage reports over a ledger of 5 million calls of 30 days, 50 keys
 // and 3 models: each hour has calls of every key and model.
 func BenchmarkUsage(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "usage.db")
-	db, err := openDatabase(context.Background(), path)
-	if err != nil {
-		b.Fatal(err)
-	}
 	rows := 5_000_000
 	if testing.Short() {
 		rows = 500_000
 	}
-	// Made by SQL, since a row at a time takes minutes.
-	err = db.conn.Exec(fmt.Sprintf(`PRAGMA synchronous = OFF; BEGIN;
-		DROP INDEX calls_by_time;
+	r := filled(b, rows, fmt.Sprintf(`DROP INDEX calls_by_time;
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO calls (seq, id, attempt, time_ns, key, model, class, dialect, path, stream, upstream, status, outcome,
 			input_tokens, output_tokens, cached_tokens, usage_source, estimated_input_tokens, estimated_output_tokens, attempts, ttft_ms, e2e_ms)
 		SELECT i, format('q7f3k2ab%%013d', i), 0, 1790000000000000000 + i * (30 * 86400000000000 / %d), 'key' || (i %% 50), 'model' || (i / 50 %% 3),
 			'interactive', 'openai_chat', '/v1/chat/completions', 1, 'u:1', 200, iif(i %% 20, 'completed', 'client_gone'),
 			iif(i %% 20, i %% 4000, NULL), iif(i %% 20, i %% 900, NULL), 0, iif(i %% 20, 'reported', 'none'), 100, 100, 1, 100.5, 2000.25
-		FROM n; COMMIT;
-		UPDATE usage_watermark SET seq = %d`, rows, rows, rows))
-	if err != nil {
-		b.Fatal(err)
-	}
-	sumUp(b, db.conn)
-	if err := db.close(); err != nil {
-		b.Fatal(err)
-	}
-	r, err := OpenReader(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
+		FROM n`, rows, rows))
 	days := []Grouping{ByKey, ByModel, ByDay}
 	for _, c := range []struct {
 		name string
