@@ -111,14 +111,13 @@ func (k *Keeper) CloseForGood(ctx context.Context) error {
 func (k *Keeper) run() {
 	defer close(k.done)
 	defer k.m.writes(false)
-	taken := k.takeUp()
+	taken := k.begin()
 	close(k.first)
-	for ; !taken; taken = k.takeUp() {
+	for ; !taken; taken = k.begin() {
 		if !k.pause(retryEvery) {
 			return // what is there is another's, or was never read
 		}
 	}
-	k.m.writes(true)
 	refresh := time.NewTicker(refreshEvery)
 	defer refresh.Stop()
 	for {
@@ -141,6 +140,16 @@ func (k *Keeper) run() {
 		default:
 		}
 	}
+}
+
+// begin takes up what is on the shelf, and has news wait to be written from then on: Keep
+// returns after that, so that those of the first Observe are.
+func (k *Keeper) begin() bool {
+	taken := k.takeUp()
+	if taken {
+		k.m.writes(true)
+	}
+	return taken
 }
 
 // pause returns after d, or tells false at Close.
