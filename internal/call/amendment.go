@@ -18,7 +18,7 @@ type Amendment struct {
 func (r *Record) Amended(a *Amendment) *Record {
 	amended := *r
 	amended.Engine, amended.Phases, amended.PhaseSources, amended.Degraded = a.Engine, a.Phases, a.PhaseSources, a.Degraded
-	if a.Engine.Queue.known {
+	if a.Engine.Queue.IsKnown() {
 		amended.QueueBound = Duration{} // a bound on what is known says nothing
 	}
 	return &amended
@@ -36,7 +36,7 @@ func (r *Record) Learnt(e Engine) (*Amendment, bool) {
 		to   *Duration
 		from Duration
 	}{{&merged.Queue, e.Queue}, {&merged.Load, e.Load}, {&merged.Prefill, e.Prefill}, {&merged.Decode, e.Decode}, {&merged.Total, e.Total}, {&merged.E2E, e.E2E}} {
-		if f.from.known {
+		if f.from.IsKnown() {
 			*f.to = f.from
 		}
 	}
@@ -55,10 +55,10 @@ func (r *Record) Learnt(e Engine) (*Amendment, bool) {
 		wait = wait.Plus(*d)
 		*d, *sources[i] = Duration{}, ""
 	}
-	if !wait.known { // it broke off before it was sent
+	if !wait.IsKnown() { // it broke off before it was sent
 		return a, true
 	}
-	clamped := p.split(src, Timeline{Engine: merged, UpstreamRTT: r.UpstreamRTT, Streamed: r.Stream}, wait.d)
+	clamped := p.split(src, Timeline{Engine: merged, UpstreamRTT: r.UpstreamRTT, Streamed: r.Stream}, wait.Or(0))
 	// What the gauges allowed to claim still holds where the engine did not split it.
 	for _, s := range []struct{ was, is *Source }{{&r.PhaseSources.Prefill, &src.Prefill}, {&r.PhaseSources.Engine, &src.Engine}} {
 		if *s.was == Inferred && *s.is == Unattributed {

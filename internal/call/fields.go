@@ -82,11 +82,13 @@ var grouped = map[reflect.Type]bool{
 func plain(v any) (value any, known bool) {
 	switch v := v.(type) {
 	case Count:
-		return v.n, v.known
+		n, known := v.Get()
+		return n, known
 	case Duration:
-		return v.MillisecondsFloat(), v.known
+		return v.MillisecondsFloat(), v.IsKnown()
 	case Number:
-		return v.x, v.known
+		x, known := v.Get()
+		return x, known
 	case Finish:
 		if v.Multiple() {
 			return v.byChoice(), true

@@ -8,45 +8,63 @@ import (
 	"time"
 )
 
-// Count is a number that may be unknown. The zero value is unknown; a known 0
-// is a figure. In JSON an unknown Count is left out (use the omitzero tag).
-type Count struct {
-	n     int64
-	known bool
+// optional is a number that may be unknown, in one word: a call holds some hundred
+// of them, and each line of memory that it does not touch is time saved. It is 0
+// when unknown, and else the number with its sign turned over, so that of all
+// numbers only the least has no room and counts as the next.
+type optional uint64
+
+const sign = 1 << 63
+
+func known(n int64) optional { return optional(uint64(max(n, -math.MaxInt64)) ^ sign) }
+
+func (o optional) get() (n int64, known bool) {
+	if o == 0 {
+		return 0, false
+	}
+	return int64(o ^ sign), true
 }
 
+// Count is a number that may be unknown. The zero value is unknown; a known 0
+// is a figure. In JSON an unknown Count is left out (use the omitzero tag).
+type Count struct{ o optional }
+
 // Known returns a Count that is n.
-func Known(n int64) Count { return Count{n: n, known: true} }
+func Known(n int64) Count { return Count{known(n)} }
 
 // Get returns the number and whether it is known.
-func (c Count) Get() (int64, bool) { return c.n, c.known }
+func (c Count) Get() (int64, bool) { return c.o.get() }
 
 // Or returns the number, or def when it is unknown.
 func (c Count) Or(def int64) int64 {
-	if c.known {
-		return c.n
+	if n, known := c.Get(); known {
+		return n
 	}
 	return def
 }
 
 // IsKnown tells whether the number is known.
-func (c Count) IsKnown() bool { return c.known }
+func (c Count) IsKnown() bool { return c.o != 0 }
 
 // IsZero reports an unknown Count, so that omitzero leaves it out.
-func (c Count) IsZero() bool { return !c.known }
+func (c Count) IsZero() bool { return !c.IsKnown() }
 
 // Plus adds two counts. A known one plus an unknown one is the known one;
 // the sum is unknown only when both are.
 func (c Count) Plus(d Count) Count {
-	return Count{n: c.n + d.n, known: c.known || d.known}
+	if !c.IsKnown() && !d.IsKnown() {
+		return Count{}
+	}
+	return Known(c.Or(0) + d.Or(0))
 }
 
 // MarshalJSON writes the number, or null when it is unknown.
 func (c Count) MarshalJSON() ([]byte, error) {
-	if !c.known {
+	n, known := c.Get()
+	if !known {
 		return []byte("null"), nil
 	}
-	return strconv.AppendInt(nil, c.n, 10), nil
+	return strconv.AppendInt(nil, n, 10), nil
 }
 
 // UnmarshalJSON reads a whole number; null is unknown.
@@ -65,13 +83,10 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 
 // Duration is a time span that may be unknown. The zero value is unknown; a
 // known 0 is a figure. In JSON it is a number of milliseconds.
-type Duration struct {
-	d     time.Duration
-	known bool
-}
+type Duration struct{ o optional }
 
 // Lasting returns a Duration that is d.
-func Lasting(d time.Duration) Duration { return Duration{d: d, known: true} }
+func Lasting(d time.Duration) Duration { return Duration{known(int64(d))} }
 
 // Milliseconds returns a Duration of ms milliseconds, rounded to a nanosecond.
 // Anything that is not a finite number within the range of a Go duration is unknown.
@@ -84,36 +99,39 @@ func Milliseconds(ms float64) Duration {
 }
 
 // Get returns the span and whether it is known.
-func (d Duration) Get() (time.Duration, bool) { return d.d, d.known }
+func (d Duration) Get() (time.Duration, bool) {
+	n, known := d.o.get()
+	return time.Duration(n), known
+}
 
 // Or returns the span, or def when it is unknown.
 func (d Duration) Or(def time.Duration) time.Duration {
-	if d.known {
-		return d.d
+	if span, known := d.Get(); known {
+		return span
 	}
 	return def
 }
 
 // IsKnown tells whether the span is known.
-func (d Duration) IsKnown() bool { return d.known }
+func (d Duration) IsKnown() bool { return d.o != 0 }
 
 // IsZero reports an unknown Duration, so that omitzero leaves it out.
-func (d Duration) IsZero() bool { return !d.known }
+func (d Duration) IsZero() bool { return !d.IsKnown() }
 
 // Minus returns d − e, unknown unless both are known.
 func (d Duration) Minus(e Duration) Duration {
-	if !d.known || !e.known {
+	if !d.IsKnown() || !e.IsKnown() {
 		return Duration{}
 	}
-	return Lasting(d.d - e.d)
+	return Lasting(d.Or(0) - e.Or(0))
 }
 
 // MillisecondsFloat returns the span in milliseconds; 0 when it is unknown.
-func (d Duration) MillisecondsFloat() float64 { return float64(d.d) / float64(time.Millisecond) }
+func (d Duration) MillisecondsFloat() float64 { return float64(d.Or(0)) / float64(time.Millisecond) }
 
 // MarshalJSON writes milliseconds, or null when the span is unknown.
 func (d Duration) MarshalJSON() ([]byte, error) {
-	if !d.known {
+	if !d.IsKnown() {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, d.MillisecondsFloat(), 'f', -1, 64), nil

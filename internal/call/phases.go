@@ -55,7 +55,7 @@ func (p Phases) Sum() time.Duration {
 	var sum time.Duration
 	for _, d := range []Duration{p.Upload, p.QueueGateway, p.Connect, p.UpstreamRTT, p.QueueEngine,
 		p.Frontend, p.Prefill, p.Engine, p.Decode, p.Tail, p.Delivery} {
-		sum += d.d
+		sum += d.Or(0)
 	}
 	return sum
 }
@@ -96,22 +96,22 @@ func Split(t Timeline) (p Phases, src PhaseSources, clamped bool) {
 	}
 
 	p.Upload, src.Upload = Lasting(until(t.BodyRead)), Measured
-	if !t.BodyRead.known {
+	if !t.BodyRead.IsKnown() {
 		return finish(p, src, t, at)
 	}
 	p.QueueGateway, src.QueueGateway = Lasting(until(t.Admitted)), Measured
-	if !t.Admitted.known {
+	if !t.Admitted.IsKnown() {
 		return finish(p, src, t, at)
 	}
 	sent := t.Sent
-	if t.FirstByte.known && (!sent.known || t.FirstByte.d < sent.d) {
+	if t.FirstByte.IsKnown() && (!sent.IsKnown() || t.FirstByte.Or(0) < sent.Or(0)) {
 		sent = t.FirstByte
 	}
-	if !sent.known && t.FirstToken.known {
+	if !sent.IsKnown() && t.FirstToken.IsKnown() {
 		sent = t.Admitted // a handler without a connection of its own
 	}
 	p.Connect, src.Connect = Lasting(until(sent)), Measured
-	if !sent.known {
+	if !sent.IsKnown() {
 		return finish(p, src, t, at)
 	}
 
@@ -121,7 +121,7 @@ func Split(t Timeline) (p Phases, src PhaseSources, clamped bool) {
 	}
 	wait := until(answer)
 	blocked := time.Duration(0)
-	if t.Streamed || !answer.known {
+	if t.Streamed || !answer.IsKnown() {
 		// Writes before the first token (a role chunk, a ping) block within
 		// the wait; those of an answer that is not streamed come after it.
 		blocked = min(max(t.Blocked.BeforeFirstToken, 0), wait)
@@ -130,19 +130,19 @@ func Split(t Timeline) (p Phases, src PhaseSources, clamped bool) {
 	clamped = p.split(&src, t, wait)
 
 	delivered := blocked
-	if t.Streamed && answer.known {
+	if t.Streamed && answer.IsKnown() {
 		decode := until(t.LastToken)
 		b := min(max(t.Blocked.Decode, 0), decode)
 		p.Decode, src.Decode = Lasting(decode-b), Measured
 		delivered += b
 	}
-	if answer.known {
+	if answer.IsKnown() {
 		tail := until(t.Ended)
 		b := min(max(t.Blocked.Total()-delivered, 0), tail)
 		p.Tail, src.Tail = Lasting(tail-b), Measured
 		delivered += b
 	}
-	if t.FirstByte.known || delivered > 0 {
+	if t.FirstByte.IsKnown() || delivered > 0 {
 		p.Delivery, src.Delivery = Lasting(delivered), Measured
 	}
 	return p, src, clamped
@@ -153,13 +153,13 @@ func Split(t Timeline) (p Phases, src PhaseSources, clamped bool) {
 func finish(p Phases, src PhaseSources, t Timeline, at time.Duration) (Phases, PhaseSources, bool) {
 	rest := max(t.Ended.Or(0), 0) - at
 	last := &p.Upload
-	if p.Connect.known {
+	if p.Connect.IsKnown() {
 		last = &p.Connect
-	} else if p.QueueGateway.known {
+	} else if p.QueueGateway.IsKnown() {
 		last = &p.QueueGateway
 	}
-	blocked := min(max(t.Blocked.Total(), 0), last.d+rest)
-	*last = Lasting(last.d + rest - blocked)
+	blocked := min(max(t.Blocked.Total(), 0), last.Or(0)+rest)
+	*last = Lasting(last.Or(0) + rest - blocked)
 	if blocked > 0 {
 		p.Delivery, src.Delivery = Lasting(blocked), Measured
 	}
@@ -181,15 +181,15 @@ func (p *Phases) split(src *PhaseSources, t Timeline, wait time.Duration) (clamp
 	if !t.Streamed {
 		decode = t.Engine.Decode
 	}
-	if t.UpstreamRTT.known {
+	if t.UpstreamRTT.IsKnown() {
 		// The kernel's figure is smoothed over many calls: that it is longer than a
 		// quick call waited does not contradict anything.
-		p.UpstreamRTT, src.UpstreamRTT = take(min(t.UpstreamRTT.d, rest)), Measured
+		p.UpstreamRTT, src.UpstreamRTT = take(min(t.UpstreamRTT.Or(0), rest)), Measured
 	}
-	if !prefill.known || (!t.Streamed && !decode.known) {
+	if !prefill.IsKnown() || (!t.Streamed && !decode.IsKnown()) {
 		// Not enough to split what is left.
-		if t.Engine.Queue.known && queue.known {
-			p.QueueEngine, src.QueueEngine = take(queue.d), FromEngine
+		if t.Engine.Queue.IsKnown() && queue.IsKnown() {
+			p.QueueEngine, src.QueueEngine = take(queue.Or(0)), FromEngine
 		}
 		if t.Streamed {
 			p.Prefill, src.Prefill = Lasting(rest), Unattributed
@@ -200,14 +200,14 @@ func (p *Phases) split(src *PhaseSources, t Timeline, wait time.Duration) (clamp
 	}
 	// A negative remainder is taken from prefill, then from the queue: the
 	// queue is served first, so that what is missing falls on the later ones.
-	if t.Engine.Queue.known {
-		p.QueueEngine, src.QueueEngine = take(queue.d), FromEngine
+	if t.Engine.Queue.IsKnown() {
+		p.QueueEngine, src.QueueEngine = take(queue.Or(0)), FromEngine
 	}
-	p.Prefill, src.Prefill = take(prefill.d), FromEngine
-	if decode.known {
-		p.Decode, src.Decode = take(decode.d), FromEngine
+	p.Prefill, src.Prefill = take(prefill.Or(0)), FromEngine
+	if decode.IsKnown() {
+		p.Decode, src.Decode = take(decode.Or(0)), FromEngine
 	}
-	if t.Engine.Queue.known {
+	if t.Engine.Queue.IsKnown() {
 		p.Frontend, src.Frontend = Lasting(rest), Inferred
 	} else {
 		p.QueueEngine, src.QueueEngine = Lasting(rest), Inferred
@@ -217,5 +217,8 @@ func (p *Phases) split(src *PhaseSources, t Timeline, wait time.Duration) (clamp
 
 // Plus adds two spans. A known one plus an unknown one is the known one.
 func (d Duration) Plus(e Duration) Duration {
-	return Duration{d: d.d + e.d, known: d.known || e.known}
+	if !d.IsKnown() && !e.IsKnown() {
+		return Duration{}
+	}
+	return Lasting(d.Or(0) + e.Or(0))
 }

@@ -57,8 +57,7 @@ func (w GPUWindow) IsZero() bool { return w.Samples == 0 }
 // Number is a figure that may be unknown. The zero value is unknown; a known 0
 // is a figure. In JSON an unknown Number is left out (use the omitzero tag).
 type Number struct {
-	x     float64
-	known bool
+	bits uint64 // of the figure, each turned over: 0 would be a NaN, and is none
 }
 
 // Figure returns a Number that is x; one that is no finite number is unknown.
@@ -66,32 +65,38 @@ func Figure(x float64) Number {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return Number{}
 	}
-	return Number{x: x, known: true}
+	return Number{^math.Float64bits(x)}
 }
 
 // Get returns the figure and whether it is known.
-func (n Number) Get() (float64, bool) { return n.x, n.known }
+func (n Number) Get() (float64, bool) {
+	if n.bits == 0 {
+		return 0, false
+	}
+	return math.Float64frombits(^n.bits), true
+}
 
 // Or returns the figure, or def when it is unknown.
 func (n Number) Or(def float64) float64 {
-	if n.known {
-		return n.x
+	if x, known := n.Get(); known {
+		return x
 	}
 	return def
 }
 
 // IsKnown tells whether the figure is known.
-func (n Number) IsKnown() bool { return n.known }
+func (n Number) IsKnown() bool { return n.bits != 0 }
 
 // IsZero reports an unknown Number, so that omitzero leaves it out.
-func (n Number) IsZero() bool { return !n.known }
+func (n Number) IsZero() bool { return n.bits == 0 }
 
 // MarshalJSON writes the figure, or null when it is unknown.
 func (n Number) MarshalJSON() ([]byte, error) {
-	if !n.known {
+	x, known := n.Get()
+	if !known {
 		return []byte("null"), nil
 	}
-	return json.Marshal(n.x)
+	return json.Marshal(x)
 }
 
 // UnmarshalJSON reads a number; null is unknown.
