@@ -91,7 +91,7 @@ func (c *Call) enter(key string) {
 	e := entries.Get().(*entry)
 	c.entry = e
 	if a.Keys != nil && !c.probe {
-		e.caller, e.status = a.Keys.Lookup(key, c.received)
+		e.caller, e.status = a.Keys.Lookup(key, c.identity.Time)
 	}
 	id := &c.identity
 	if k := e.caller; k != nil {
@@ -286,7 +286,7 @@ func (c *Call) wait(now time.Time) *refusal {
 		e.ask.KeyWeight = e.caller.Weight
 	}
 	if due, ok := a.TTFT[c.identity.Class]; ok && c.wants.Stream {
-		e.ask.Deadline = c.received.Add(due)
+		e.ask.Deadline = c.identity.Time.Add(due)
 		e.ask.PredictedTTFT = a.forecast.ttft()
 	}
 	err := a.Queue.Enter(c.ctx, &e.ask, &e.slot)

@@ -9,7 +9,7 @@ import "testing"
 
 // maxAllocations is how many times a call with a JSON answer may allocate more
 // than without the gateway. The whole allowance is 15: Caddy takes the rest.
-const maxAllocations = 9
+const maxAllocations = 8
 
 func TestCallAllocations(t *testing.T) {
 	through, without := jsonCall()

@@ -55,7 +55,7 @@ func (b *Beside) gaugesOf(upstream string) *engine.Sampler {
 // wrote tells the GPUs' books how much output has just come.
 func (c *Call) wrote(now time.Duration) {
 	if events := c.meter.ContentEvents(); events > c.counted {
-		c.beside.GPUs.Count(c.received.Add(now), int(events-c.counted))
+		c.beside.GPUs.Count(c.identity.Time.Add(now), int(events-c.counted))
 		c.counted = events
 	}
 }
@@ -67,19 +67,19 @@ func (c *Call) surroundings(rec *call.Record) {
 	rec.ClientRTT = c.clientTrip()
 	if gauges := c.beside.gaugesOf(rec.Upstream); gauges != nil {
 		if sent, known := rec.Instants.Sent.Get(); known {
-			rec.AtDispatch = loadAt(gauges, c.received.Add(sent))
+			rec.AtDispatch = loadAt(gauges, c.identity.Time.Add(sent))
 			c.boundQueue(rec, gauges, sent)
 		}
 		if first, known := rec.Instants.FirstToken.Get(); known {
-			rec.AtFirstToken = loadAt(gauges, c.received.Add(first))
+			rec.AtFirstToken = loadAt(gauges, c.identity.Time.Add(first))
 		}
 	}
 	if gpus := c.beside.GPUs; gpus != nil {
 		if sent, known := rec.Instants.Sent.Get(); known {
-			rec.GPU = windowOf(gpus, c.received.Add(sent), c.received.Add(rec.Instants.Ended.Or(sent)))
+			rec.GPU = windowOf(gpus, c.identity.Time.Add(sent), c.identity.Time.Add(rec.Instants.Ended.Or(sent)))
 			first, last := rec.Instants.FirstToken, rec.Instants.LastToken
 			if first.IsKnown() && last.IsKnown() && !rec.GPU.IsZero() {
-				if joules, known := gpus.Share(c.received.Add(first.Or(0)), c.received.Add(last.Or(0)), c.counted); known {
+				if joules, known := gpus.Share(c.identity.Time.Add(first.Or(0)), c.identity.Time.Add(last.Or(0)), c.counted); known {
 					rec.GPU.Joules = call.Figure(joules)
 				}
 			}
@@ -117,7 +117,7 @@ func (c *Call) boundQueue(rec *call.Record, gauges *engine.Sampler, sent time.Du
 	if !wait.IsKnown() || *source != call.Unattributed {
 		return
 	}
-	if bound, known := gauges.NoQueueAt(c.received.Add(sent)); known && bound < wait.Or(0) {
+	if bound, known := gauges.NoQueueAt(c.identity.Time.Add(sent)); known && bound < wait.Or(0) {
 		rec.QueueBound = call.Lasting(bound)
 		*source = call.Inferred
 	}

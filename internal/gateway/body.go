@@ -15,6 +15,7 @@ import (
 // it, or the first MaxLook bytes with the rest still at the client.
 type requestBody struct {
 	held   []byte
+	buffer *buffer // of held; nil when there is none
 	budget *budget
 	taken  int64         // bytes reserved from budget
 	rest   io.ReadCloser // what was not read ahead; nil when held is all
@@ -71,15 +72,18 @@ func (b *requestBody) readAhead(r *http.Request, look func([]byte)) {
 	}
 }
 
+// grow makes room for size bytes in all.
 func (b *requestBody) grow(size int64) bool {
+	size = bufferSize(size)
 	more := size - b.taken
 	if !b.budget.take(more) {
 		return false
 	}
 	b.taken = size
-	bigger := make([]byte, len(b.held), size)
-	copy(bigger, b.held)
-	b.held = bigger
+	bigger := takeBuffer(size)
+	b.held = append(bigger.bytes[:0], b.held...)
+	b.buffer.free()
+	b.buffer = bigger
 	return true
 }
 
@@ -110,6 +114,8 @@ func (b *requestBody) release() {
 		b.taken = 0
 	}
 	b.held, b.sends = nil, nil
+	b.buffer.free()
+	b.buffer = nil
 }
 
 // attemptBody is the request body as one run of the next handler sees it. That

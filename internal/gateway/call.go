@@ -62,17 +62,16 @@ type Restorer interface {
 
 // Call is one inference call on its way through the gateway.
 type Call struct {
-	gateway  *Gateway
-	options  *Options
-	around   *Surroundings
-	request  *http.Request // as the client sent it
-	received time.Time
-	ctx      context.Context         // the client's, or one derived from it that cancel ends
-	cancel   context.CancelFunc      // nil where the connection's deadline does its work; see cutBy
-	traced   context.Context         // ctx with the hooks of trace
-	hooked   hookedContext           // what traced usually is
-	isCut    atomic.Bool             // the process shuts down
-	control  http.ResponseController // of the client's writer, for the handler's goroutine
+	gateway *Gateway
+	options *Options
+	around  *Surroundings
+	request *http.Request           // as the client sent it
+	ctx     context.Context         // the client's, or one derived from it that cancel ends
+	cancel  context.CancelFunc      // nil where the connection's deadline does its work; see cutBy
+	traced  context.Context         // ctx with the hooks of trace
+	hooked  hookedContext           // what traced usually is
+	isCut   atomic.Bool             // the process shuts down
+	control http.ResponseController // of the client's writer, for the handler's goroutine
 	// connection is of the innermost writer, for deadlines set from other goroutines.
 	connection http.ResponseController
 
@@ -91,7 +90,7 @@ type Call struct {
 	probe      bool  // see Identity.Probe
 	counted    int64 // events with output that the GPUs' books have
 	wants      call.Request
-	identity   call.Identity
+	identity   call.Identity // with the instant from which all others are counted
 	instants   call.Instants
 	body       *requestBody
 	attempt    *attemptBody
@@ -148,7 +147,7 @@ func (g *Gateway) Begin(r *http.Request, options *Options, around *Surroundings)
 		candidates = []*dialect.Dialect{options.Dialect}
 	}
 	c := &Call{
-		gateway: g, options: options, around: around, request: r, received: received,
+		gateway: g, options: options, around: around, request: r,
 		candidates: candidates, dialect: candidates[0], beside: g.beside.Load(),
 		identity: call.Identity{
 			ID:        g.newID(),

@@ -76,7 +76,7 @@ func (c *Call) context(w http.ResponseWriter) {
 	if !cutBy(w, c.request) {
 		c.ctx, c.cancel = context.WithCancel(c.ctx)
 	}
-	c.trace = newTrace(c.ctx, c.received, &c.gateway.trips)
+	c.trace = newTrace(c.ctx, c.identity.Time, &c.gateway.trips)
 	c.trace.named = c.around.Upstream == nil
 	if httptrace.ContextClientTrace(c.ctx) != nil { // someone outside listens too
 		hooks := c.trace.hooks // joining changes them

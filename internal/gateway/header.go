@@ -22,10 +22,10 @@ func encoded(h http.Header) bool {
 
 // headerMark remembers an answer's header as it was before a run of the next
 // handler, so that a second run finds it so. It holds the usual few fields
-// itself; its zero value remembers an empty header.
+// itself, which are Server and Alt-Svc; its zero value remembers an empty header.
 type headerMark struct {
-	names  [8]string
-	values [8][]string
+	names  [3]string
+	values [3][]string
 	n      int
 	many   http.Header // all of them, when they are more
 }

@@ -27,14 +27,14 @@ func (c *Call) watch() {
 	}
 	defer c.gateway.forgive()
 	c.watched = true
-	c.gateway.tracker.Watch(&c.judged, c.identity.Class, c.identity.Model, c.received, c.wants.Stream && c.dialect.WritesTokens(), c)
-	c.gateway.tracker.Queued(&c.judged, c.received.Add(c.instants.BodyRead.Or(0)))
+	c.gateway.tracker.Watch(&c.judged, c.identity.Class, c.identity.Model, c.identity.Time, c.wants.Stream && c.dialect.WritesTokens(), c)
+	c.gateway.tracker.Queued(&c.judged, c.identity.Time.Add(c.instants.BodyRead.Or(0)))
 }
 
 // SentAt implements slo.Sender.
 func (c *Call) SentAt() (time.Time, bool) {
 	sent, known := c.trace.sent().Get()
-	return c.received.Add(sent), known
+	return c.identity.Time.Add(sent), known
 }
 
 // wasAdmitted tells that the call has left the gateway's queue.
@@ -43,7 +43,7 @@ func (c *Call) wasAdmitted() {
 		return
 	}
 	defer c.gateway.forgive()
-	c.gateway.tracker.Admitted(&c.judged, c.received.Add(c.instants.Admitted.Or(0)))
+	c.gateway.tracker.Admitted(&c.judged, c.identity.Time.Add(c.instants.Admitted.Or(0)))
 }
 
 // heard tells of the first token, and of the first that is not reasoning, once
@@ -54,7 +54,7 @@ func (c *Call) heard() {
 		c.gateway.live.settled(c)
 		if c.watched {
 			defer c.gateway.forgive()
-			c.gateway.tracker.FirstToken(&c.judged, c.received.Add(first))
+			c.gateway.tracker.FirstToken(&c.judged, c.identity.Time.Add(first))
 		}
 	}
 	visible, known := c.meter.FirstVisible().Get()
@@ -64,7 +64,7 @@ func (c *Call) heard() {
 	c.allHeard = true
 	if c.watched {
 		defer c.gateway.forgive()
-		c.gateway.tracker.FirstVisible(&c.judged, c.received.Add(visible))
+		c.gateway.tracker.FirstVisible(&c.judged, c.identity.Time.Add(visible))
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *Call) judge(rec *call.Record) {
 	}
 	defer c.gateway.forgive()
 	if !c.watched { // it was refused, or broke off, before it was known what it asks for
-		c.gateway.tracker.Watch(&c.judged, c.identity.Class, c.identity.Model, c.received, false, nil)
+		c.gateway.tracker.Watch(&c.judged, c.identity.Class, c.identity.Model, c.identity.Time, false, nil)
 	}
 	f := c.facts(rec)
 	if c.entry != nil && c.entry.refused != nil && c.entry.refused.final {
@@ -105,7 +105,7 @@ func (c *Call) correct(amended *call.Record) {
 }
 
 func (c *Call) facts(rec *call.Record) slo.Facts {
-	return factsOf(rec, c.received, c.dialect.WritesTokens())
+	return factsOf(rec, c.identity.Time, c.dialect.WritesTokens())
 }
 
 // factsOf is what a record says to objectives. writes is whether the API writes tokens.

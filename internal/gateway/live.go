@@ -93,7 +93,7 @@ func (g *Gateway) Live() Live {
 	defer g.live.mu.Unlock()
 	s := Live{InFlight: g.live.calls.n, AwaitingFirstToken: g.live.awaiting.n}
 	if p := g.live.awaiting.head; p != nil {
-		s.OldestReceived = p.call.received
+		s.OldestReceived = p.call.identity.Time
 	}
 	return s
 }

@@ -90,14 +90,14 @@ func TestOldestIsNext(t *testing.T) {
 	var l live
 	calls := make([]*Call, 5)
 	for i := range calls {
-		calls[i] = &Call{received: time.Unix(int64(i), 0)}
+		calls[i] = &Call{identity: call.Identity{Time: time.Unix(int64(i), 0)}}
 		l.enter(calls[i])
 	}
 	oldest := func() int64 {
 		if l.awaiting.head == nil {
 			return -1
 		}
-		return l.awaiting.head.call.received.Unix()
+		return l.awaiting.head.call.identity.Time.Unix()
 	}
 	for _, step := range []struct {
 		settle int
@@ -128,7 +128,7 @@ func TestLiveConcurrently(t *testing.T) {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 300 {
-				c := &Call{received: time.Unix(rng.Int64N(100), 0)}
+				c := &Call{identity: call.Identity{Time: time.Unix(rng.Int64N(100), 0)}}
 				g.live.enter(c)
 				for range rng.IntN(3) {
 					g.live.settled(c)

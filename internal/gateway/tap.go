@@ -178,4 +178,4 @@ func isEventStream(h http.Header) bool {
 }
 
 // since returns the time since the call was received.
-func (c *Call) since() time.Duration { return time.Since(c.received) }
+func (c *Call) since() time.Duration { return time.Since(c.identity.Time) }
