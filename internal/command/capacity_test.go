@@ -61,7 +61,7 @@ func runCapacity(t *testing.T, args ...string) (string, error) {
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // never nil: cobra takes the test's own then
 	err := cmd.Execute()
 	return out.String(), err
 }

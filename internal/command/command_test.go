@@ -47,7 +47,7 @@ func TestMetrics(t *testing.T) {
 	cmd := build(t, "metrics")
 	var out bytes.Buffer
 	cmd.SetOut(&out)
-	cmd.SetArgs(nil)
+	cmd.SetArgs([]string{})
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestDiagnose(t *testing.T) {
 			cmd.SetOut(&out)
 			cmd.SetErr(&out)
 			cmd.SilenceErrors = true
-			cmd.SetArgs(c.args)
+			cmd.SetArgs(append([]string{}, c.args...))
 			err := cmd.Execute()
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("error %v, want %q", err, c.err)

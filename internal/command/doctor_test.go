@@ -21,7 +21,7 @@ func examine(t *testing.T, args ...string) (string, error) {
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
 	cmd.SilenceErrors = true
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // never nil: cobra takes the test's own then
 	err := cmd.Execute()
 	return out.String(), err
 }

@@ -115,7 +115,7 @@ func TestSimSaysWhatToDoAboutErrors(t *testing.T) {
 		{[]string{"surplus"}, "unknown command"},
 	} {
 		cmd := build(t, "sim")
-		cmd.SetArgs(tc.flags)
+		cmd.SetArgs(append([]string{}, tc.flags...))
 		cmd.SetOut(io.Discard)
 		cmd.SetErr(io.Discard)
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.hint) {

@@ -138,7 +138,7 @@ func runSLO(t *testing.T, args ...string) (out, errOut string, err error) {
 	cmd.SetOut(&o)
 	cmd.SetErr(&e)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // never nil: cobra takes the test's own then
 	err = cmd.ExecuteContext(t.Context())
 	return o.String(), e.String(), err
 }

@@ -109,7 +109,7 @@ func runUsage(t *testing.T, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // never nil: cobra takes the test's own then
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

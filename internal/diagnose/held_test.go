@@ -12,7 +12,7 @@ import (
 // calls whose tokens take a step, and the prompts beside them a while.
 func TestEachHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
-	const n, step = 300, 0.02 // s
+	const n, step = 3000, 0.02 // s
 	// window is calls with so many prompts beside each of their tokens on average,
 	// each of which takes so long.
 	window := func(prompts, each float64) (x [][]float64, y []float64) {
@@ -27,15 +27,16 @@ func TestEachHolds(t *testing.T) {
 		}
 		return x, y
 	}
-	for name, tt := range map[string]struct {
+	for _, tt := range []struct {
+		name          string
 		prompts, each [2]float64 // healthy and new
 		load          float64    // computed tokens a second, as a multiple
 		want          float64
 	}{
-		"each takes longer": {[2]float64{0.02, 0.02}, [2]float64{0.1, 0.4}, 1, 4 * (0.02 + 0.02*0.1) / (0.02 + 0.02*0.4)},
-		"more come":         {[2]float64{0.02, 0.06}, [2]float64{0.1, 0.1}, 3 * (0.02 + 0.02*0.1) / (0.02 + 0.06*0.1), 1},
-		"as before":         {[2]float64{0.02, 0.02}, [2]float64{0.1, 0.1}, 1, 0},
-		"fewer":             {[2]float64{0.02, 0.01}, [2]float64{0.1, 0.1}, 0.5, 0},
+		{"each takes longer", [2]float64{0.02, 0.02}, [2]float64{0.1, 0.4}, 1, 4 * (0.02 + 0.02*0.1) / (0.02 + 0.02*0.4)},
+		{"more come", [2]float64{0.02, 0.06}, [2]float64{0.1, 0.1}, 3 * (0.02 + 0.02*0.1) / (0.02 + 0.06*0.1), 1},
+		{"as before", [2]float64{0.02, 0.02}, [2]float64{0.1, 0.1}, 1, 0},
+		{"fewer", [2]float64{0.02, 0.01}, [2]float64{0.1, 0.1}, 0.5, 0},
 	} {
 		x, y := window(tt.prompts[0], tt.each[0])
 		newX, newY := window(tt.prompts[1], tt.each[1])
@@ -45,10 +46,10 @@ func TestEachHolds(t *testing.T) {
 		p := pair{b: &Figures{Prefill: call.Figure(100)}, a: &Figures{Prefill: call.Figure(100 * tt.load)}, decode: d}
 		got, known := p.eachHolds().Get()
 		if known != (tt.want > 0) || math.Abs(got-tt.want) > 0.05*tt.want {
-			t.Errorf("%s: %v (%v), want %v; %+v", name, got, known, tt.want, d)
+			t.Errorf("%s: %v (%v), want %v; %+v", tt.name, got, known, tt.want, d)
 		}
 		if want := tt.prompts[1] * tt.each[1]; math.Abs(d.heldAfter-want) > 0.05*want {
-			t.Errorf("%s: a token is held up by %v, want %v", name, d.heldAfter, want)
+			t.Errorf("%s: a token is held up by %v, want %v", tt.name, d.heldAfter, want)
 		}
 	}
 

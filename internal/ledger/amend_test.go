@@ -20,9 +20,9 @@ func amendmentOf(r *rand.Rand, id string) *call.Amendment {
 // TestAmend: a row with its amendment is the amended record, whether both come
 // in one transaction or in two, and a second time changes nothing.
 func TestAmend(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
 	for name, apart := range map[string]bool{"together": false, "apart": true} {
 		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(3, 4))
 			l := open(t, Options{})
 			want := make(map[string]string)
 			for i := range 60 {
