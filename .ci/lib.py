@@ -6,6 +6,7 @@ import datetime
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -49,10 +50,23 @@ def exit_on_signals():
         signal.signal(number, lambda n, frame: sys.exit(128 + n))
 
 
+given_ports = set()
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return s.getsockname()[1]
+    """A port on which nobody listens, another one each time, and none of those that the system gives to whoever
+    asks for any: those may be somebody else's before this one is used."""
+    for _ in range(1000):
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as s:
+            try:
+                s.bind((HOST, port))
+            except OSError:
+                continue
+        if port not in given_ports:
+            given_ports.add(port)
+            return port
+    raise OSError("every port that was tried is taken")
 
 
 class Process:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -189,14 +190,15 @@ func (r *run) get(path string) (status int, body []byte) {
 // listens on yet may come up again.
 var given sync.Map
 
-// freeAddress returns a loopback address on which nobody listens, another one
-// each time.
+// freeAddress returns a loopback address on which nobody listens, another one each
+// time. Its port is none of those that the system gives to whoever asks for any, as
+// other tests do meanwhile: between here and its use it would be theirs.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
 		address := l.Addr().String()
 		l.Close()
@@ -204,6 +206,8 @@ func freeAddress(t *testing.T) string {
 			return address
 		}
 	}
+	t.Fatal("every port that was tried is taken")
+	return ""
 }
 
 func port(address string) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +16,7 @@ import (
 // TestBenchFails: what is wrong is said before any load, and what to do next.
 func TestBenchFails(t *testing.T) {
 	s := serve(t, fastEngine(t, sim.Config{}), nil)
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	const gone = "http://127.0.0.1:1"
 	dir := t.TempDir()
 	t.Setenv("BENCH_EMPTY_KEY", " \n")
 	secretEnv := writeText(t, "env.json", `{"api_key": "x"}`)
@@ -28,7 +26,7 @@ func TestBenchFails(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nobody there":      {gone.URL, nil, "check host and port of the base URL"},
+		"nobody there":      {gone, nil, "check host and port of the base URL"},
 		"TLS where is none": {strings.Replace(s.url, "http:", "https:", 1), nil, "check http:// or https://"},
 		"no URL":            {"ftp://x", nil, "--url: read the base URL: its scheme is neither http nor https"},
 		"a key in the URL":  {"http://me:sekret@h", nil, "--url: read the base URL: it has a user name or password"},
@@ -45,7 +43,7 @@ func TestBenchFails(t *testing.T) {
 		"no baseline":       {s.url, []string{"--baseline", filepath.Join(dir, "none")}, "make one with --save"},
 		"another baseline":  {s.url, []string{"--baseline", noJSON}, "is not a result of weir bench --save"},
 		"no gateway":        {s.url, []string{"--compare", "--admin", s.url}, "--admin: no gateway that takes calls answers"},
-		"no admin":          {s.url, []string{"--compare", "--admin", gone.URL}, "--admin: no gateway that takes calls answers"},
+		"no admin":          {s.url, []string{"--compare", "--admin", gone}, "--admin: no gateway that takes calls answers"},
 		"no admin URL":      {s.url, []string{"--compare", "--admin", "::"}, "--admin: no gateway that takes calls answers"},
 	} {
 		r := runBench(t, t.Context(), tt.url, append(tt.args, "--concurrency", "1")...)

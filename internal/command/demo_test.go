@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,14 +42,21 @@ func demo(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// freeAddress returns a loopback address on which nobody listens. Its port is none
+// of those that the system gives to whoever asks for any, as other tests do
+// meanwhile: between here and its use it would be theirs.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		return l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("every port that was tried is taken")
+	return ""
 }
 
 // shown reads the record that the demo printed.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -205,12 +204,6 @@ func TestFindAuthorizes(t *testing.T) {
 
 // TestFindConnection: what keeps the server from answering ends the search at once.
 func TestFindConnection(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().String()
-	_ = l.Close()
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer slow.Close()
 	tls := tlsServer(t, http.NotFound)
@@ -223,7 +216,7 @@ func TestFindConnection(t *testing.T) {
 		base string
 		kind Kind
 	}{
-		{t.Context(), "http://" + closed, FailedConnect},
+		{t.Context(), "http://" + nobody, FailedConnect},
 		{ctx, slow.URL, FailedTimeout},
 		{gone, slow.URL, FailedCancelled},
 		{t.Context(), tls.URL, FailedTLS},
