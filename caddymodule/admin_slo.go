@@ -30,22 +30,29 @@ func sloState(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	state := struct {
-		Status slo.Status      `json:"status"`
-		Alerts alert.State     `json:"alerts"`
-		Kept   *slofile.Status `json:"kept,omitempty"` // where the counts outlive the process
+		Status slo.Status  `json:"status"`
+		Alerts alert.State `json:"alerts"`
+		// Where the counts, and alerts, outlive the process.
+		Kept       *slofile.Status     `json:"kept,omitempty"`
+		AlertsKept *alert.KeeperStatus `json:"alerts_kept,omitempty"`
 	}{Status: o.tracker.Status(time.Now()), Alerts: o.alerts.State()}
-	if f := app.shared.rooms.file(); f != nil {
-		at := f.Status()
+	file, keeper := app.shared.rooms.kept()
+	if file != nil {
+		at := file.Status()
 		state.Kept = &at
+	}
+	if keeper != nil {
+		at := keeper.Status()
+		state.AlertsKept = &at
 	}
 	return respond(w, state)
 }
 
-// file returns the state on disk that is in use, nil when there is none.
-func (r *rooms) file() *slofile.File {
+// kept returns what keeps counts and alerts on disk, nil what does not.
+func (r *rooms) kept() (*slofile.File, *alert.Keeper) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.objectives.file
+	return r.objectives.file, r.objectives.keeper
 }
 
 // sloConfig answers GET /weir/slo/config: what is promised, completed.

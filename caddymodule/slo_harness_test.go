@@ -17,6 +17,8 @@ type sloAnswer struct {
 	Status slo.Status
 	Alerts alert.State
 	Kept   *slofile.Status
+	// AlertsKept is nil where counts are in memory alone.
+	AlertsKept *alert.KeeperStatus `json:"alerts_kept"`
 }
 
 // slo asks how objectives stand.

@@ -35,8 +35,8 @@ func TestCountsSurvive(t *testing.T) {
 	r.asks(s, "", "good", 3)
 	r.asks(s, "", "bad", 1, "X-Way", "fails")
 	r.wantCounts("at first", "interactive", map[string]slo.Counts{"success": {Good: 3, Bad: 1}, "ttft_p99": {Good: 3}, "e2e_p95": {Good: 3}, "goodput": {Good: 3, Bad: 1}})
-	if kept := r.slo().Kept; kept == nil || !kept.Kept || !strings.HasPrefix(kept.Path, r.dir) {
-		t.Errorf("kept: %+v", kept)
+	if a := r.slo(); a.Kept == nil || !a.Kept.Kept || !strings.HasPrefix(a.Kept.Path, r.dir) || a.AlertsKept == nil || !a.AlertsKept.Kept || !strings.HasPrefix(a.AlertsKept.Path, a.Kept.Path) {
+		t.Errorf("kept: %+v, alerts: %+v", a.Kept, a.AlertsKept)
 	}
 
 	const other = "weir {\nclass interactive {\nttft p99 <= 1s\n}\n}"
@@ -148,8 +148,9 @@ func TestSecondProcess(t *testing.T) {
 	r := start(t, "weir {\nslo {\nstate "+dir+"\n}\n}", s.http("weir\nreverse_proxy "+upstream))
 	r.asks(s, "", "mine", 2)
 	r.wantCounts("beside another process", "interactive", map[string]slo.Counts{"success": {Good: 2}})
-	if kept := r.slo().Kept; kept == nil || kept.Kept || !strings.Contains(kept.Error, "in use by another process: each gateway needs its own; this one counts in memory until it is free") {
-		t.Errorf("kept: %+v", kept)
+	if a := r.slo(); a.Kept == nil || a.Kept.Kept || !strings.Contains(a.Kept.Error, "in use by another process: each gateway needs its own; this one counts in memory until it is free") ||
+		a.AlertsKept == nil || a.AlertsKept.Kept || a.AlertsKept.Error == "" {
+		t.Errorf("kept: %+v, alerts: %+v", a.Kept, a.AlertsKept)
 	}
 	if lines := r.logged(`"logger":"weir.slo"`, "in memory alone", "in use by another process"); len(lines) != 1 {
 		t.Errorf("it is logged %d times: %v", len(lines), lines)
@@ -158,6 +159,7 @@ func TestSecondProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	awhile(t, "counts that are kept", func() bool { kept := r.slo().Kept; return kept != nil && kept.Kept })
+	awhile(t, "alerts that are kept", func() bool { kept := r.slo().AlertsKept; return kept != nil && kept.Kept })
 	r.wantCounts("when it is gone", "interactive", map[string]slo.Counts{"success": {Good: 7}})
 	r.stop()
 	r.load("weir {\nslo {\nstate "+dir+"\n}\n}", s.http("weir\nreverse_proxy "+upstream))

@@ -74,7 +74,7 @@ func (m *Manager) Keep(shelf Shelf, report func(text string, err error)) *Keeper
 	if report == nil {
 		report = func(string, error) {}
 	}
-	k := &Keeper{m: m, shelf: shelf, trouble: trouble{report: report}, first: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
+	k := &Keeper{m: m, shelf: shelf, trouble: trouble{report: report, since: time.Now()}, first: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 	go k.run()
 	timer := time.NewTimer(takeUpWait)
 	defer timer.Stop()
@@ -83,6 +83,23 @@ func (m *Manager) Keep(shelf Shelf, report func(text string, err error)) *Keeper
 	case <-timer.C:
 	}
 	return k
+}
+
+// KeeperStatus is how a Keeper stands.
+type KeeperStatus struct {
+	Path string `json:"path"` // the Shelf's name
+	// Kept is whether alerts outlive the process, Since since when that is so, or is
+	// not so, and Error why not. Without an Error it is not known yet.
+	Kept  bool      `json:"kept"`
+	Since time.Time `json:"since"`
+	Error string    `json:"error,omitempty"`
+}
+
+// Status tells whether alerts are being kept.
+func (k *Keeper) Status() KeeperStatus {
+	s := k.status()
+	s.Path = k.shelf.Name()
+	return s
 }
 
 // Close writes the alerts a last time and waits for that, at most until ctx is done. It
@@ -167,6 +184,7 @@ func (k *Keeper) pause(d time.Duration) bool {
 // takeUp takes up what is on the shelf, and tells whether it belongs to this Manager now.
 func (k *Keeper) takeUp() bool {
 	if k.m.tookUp(k.shelf.Name()) {
+		k.works()
 		return true
 	}
 	stop := k.watch(k.hung)

@@ -56,8 +56,14 @@ func TestSlowDisk(t *testing.T) {
 					pass(5 * time.Second)
 				}
 				pass(time.Minute)
+				if st := l.keeper.Status(); len(tt.says) > 0 && (st.Kept || st.Error == "" || !strings.Contains(tt.says[0], st.Error[:13]) || time.Since(st.Since) < time.Minute) {
+					t.Errorf("with such a disk: %+v", st)
+				}
 				d.set(tt.mend)
 				pass(time.Minute)
+				if st := l.keeper.Status(); !st.Kept || st.Error != "" || st.Path != "alerts.json" || len(tt.says) > 0 && time.Since(st.Since) > time.Minute {
+					t.Errorf("with a disk that works again: %+v", st)
+				}
 				l.see()
 				l.says(t, tt.says...)
 				if body := openKept(t, d.kept()); len(body.Alerts) != 6 {

@@ -18,8 +18,9 @@ type trouble struct {
 	report func(string, error)
 
 	mu     sync.Mutex
-	err    error // why they are not; nil when they are
-	since  time.Time
+	begun  bool      // what was there has been taken up
+	err    error     // why they are not being kept; nil when they are
+	since  time.Time // of begun, and of err; of when there was none any more
 	told   bool      // people know of err
 	toldAt time.Time // when they were told of one last
 	step   uint64    // the step under way, to tell it from later ones
@@ -67,11 +68,25 @@ func (t *trouble) set(err error) bool {
 func (t *trouble) works() {
 	t.mu.Lock()
 	tell, since := t.err != nil && t.told, t.since
-	t.err = nil
+	if t.err != nil || !t.begun {
+		t.since = time.Now()
+	}
+	t.begun, t.err = true, nil
 	t.mu.Unlock()
 	if tell {
 		t.report(fmt.Sprintf("alerts are being kept again, after %v", time.Since(since).Round(time.Second)), nil)
 	}
+}
+
+// status is Keeper.Status without the path.
+func (t *trouble) status() KeeperStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := KeeperStatus{Kept: t.begun && t.err == nil, Since: wall(t.since)}
+	if t.err != nil {
+		s.Error = foreign(t.err)
+	}
+	return s
 }
 
 func (t *trouble) fault() error {

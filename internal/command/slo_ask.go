@@ -109,8 +109,9 @@ func readSight(body []byte) (*sight, error) {
 			Objectives []json.RawMessage `json:"objectives"`
 			Lost       int64             `json:"lost"`
 		} `json:"status"`
-		Alerts json.RawMessage `json:"alerts"`
-		Kept   json.RawMessage `json:"kept"`
+		Alerts     json.RawMessage `json:"alerts"`
+		Kept       json.RawMessage `json:"kept"`
+		AlertsKept json.RawMessage `json:"alerts_kept"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) {
@@ -135,14 +136,8 @@ func readSight(body []byte) (*sight, error) {
 	if strange > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("Objectives left out, since only the weir of the gateway's version can read them: %d.", strange))
 	}
-	var kept struct {
-		Kept  bool      `json:"kept"`
-		Since time.Time `json:"since"`
-		Error string    `json:"error"`
-	}
-	if len(answer.Kept) > 0 && json.Unmarshal(answer.Kept, &kept) == nil && !kept.Kept && kept.Error != "" {
-		s.notes = append(s.notes, fmt.Sprintf("Counts are in memory alone since %s: %s.", kept.Since.In(from.At.Location()).Format("2006-01-02 15:04"), named(kept.Error)))
-	}
+	s.noteUnkept("Counts", answer.Kept)
+	s.noteUnkept("Alerts", answer.AlertsKept)
 	var alerts struct {
 		Alerts []sloAlert `json:"alerts"`
 	}
@@ -152,6 +147,18 @@ func readSight(body []byte) (*sight, error) {
 		s.alerts = alerts.Alerts
 	}
 	return s, nil
+}
+
+// noteUnkept notes what would not outlive the gateway's process, and why.
+func (s *sight) noteUnkept(what string, state json.RawMessage) {
+	var kept struct {
+		Kept  bool      `json:"kept"`
+		Since time.Time `json:"since"`
+		Error string    `json:"error"`
+	}
+	if len(state) > 0 && json.Unmarshal(state, &kept) == nil && !kept.Kept && kept.Error != "" {
+		s.notes = append(s.notes, fmt.Sprintf("%s are in memory alone since %s: %s.", what, kept.Since.In(s.status.At.Location()).Format("2006-01-02 15:04"), named(kept.Error)))
+	}
 }
 
 // get asks a gateway and returns its answer.

@@ -157,14 +157,14 @@ func TestSLOLenient(t *testing.T) {
 	}
 	a.answer = func(w http.ResponseWriter, _ string) bool {
 		fmt.Fprintf(w, `{"status":{"at":"2026-11-30T15:20:11Z","period":{"name":"rolling 30d"},"new":{},"objectives":[%s,
-			{"class":"c","text":"joules p99 <= 3","objective":{"name":"joules","number":"joules"}},7]},"alerts":"none","kept":{"kept":false,"since":"2026-11-30T15:00:00Z","error":"disk\u001b[2J is full"},"more":[]}`, known)
+			{"class":"c","text":"joules p99 <= 3","objective":{"name":"joules","number":"joules"}},7]},"alerts":"none","kept":{"kept":false,"since":"2026-11-30T15:00:00Z","error":"disk\u001b[2J is full"},"alerts_kept":{"kept":false,"since":"2026-11-30T15:01:00Z","error":"disk hangs"},"more":[]}`, known)
 		return true
 	}
 	out, _, err := runSLO(t, "--admin", a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"success 99%", "Objectives left out, since only the weir of the gateway's version can read them: 2.", "The gateway's alerts cannot be read by this version.", "Counts are in memory alone since 2026-11-30 15:00: disk\uFFFD[2J is full."} {
+	for _, want := range []string{"success 99%", "Objectives left out, since only the weir of the gateway's version can read them: 2.", "The gateway's alerts cannot be read by this version.", "Counts are in memory alone since 2026-11-30 15:00: disk\uFFFD[2J is full.", "Alerts are in memory alone since 2026-11-30 15:01: disk hangs."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
