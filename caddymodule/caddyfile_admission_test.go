@@ -359,4 +359,8 @@ func TestGlobalOptionErrors(t *testing.T) {
 	if _, err := adapted("{\nweir now {\n}\n}\n"); err == nil || !strings.Contains(err.Error(), "wrong argument count") {
 		t.Errorf("%v", err)
 	}
+	// Of two blocks Caddy would keep the second alone.
+	if _, err := adapted("{\nweir {\nkeys k.json\n}\nweir {\nprices p.json\n}\n}\n"); err == nil || !strings.Contains(err.Error(), "write one block with all of it") {
+		t.Errorf("%v", err)
+	}
 }

@@ -31,8 +31,12 @@ import (
 //		alert  alertmanager|webhook <url> { … }
 //		probe  <name> <url> { … }
 //	}
-func parseGlobal(d *caddyfile.Dispenser, _ any) (any, error) {
+func parseGlobal(d *caddyfile.Dispenser, before any) (any, error) {
 	d.Next() // the option's name
+	if before != nil {
+		// Caddy would put this block in the place of the one before.
+		return nil, d.Err("weir is given twice among the global options; write one block with all of it")
+	}
 	if d.NextArg() {
 		return nil, d.ArgErr()
 	}

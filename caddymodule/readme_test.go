@@ -79,6 +79,9 @@ func TestReadmeCaddyfiles(t *testing.T) {
 			if rec := run.record("readme"); rec.Outcome != call.Completed || !rec.TTFT.IsKnown() {
 				t.Errorf("%s (%s) of\n%s", rec.Outcome, rec.Error, b[1])
 			}
+			if lines := run.logged(`"level":"warn"`, "weir"); len(lines) > 0 {
+				t.Errorf("it is warned of\n%s%v", b[1], lines)
+			}
 		})
 	}
 }

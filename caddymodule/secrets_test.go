@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/weirgate/weir/internal/call"
+	"github.com/weirgate/weir/internal/keys"
 )
 
 const (
@@ -220,7 +221,7 @@ func TestExample(t *testing.T) {
 	for _, uncommented := range []string{
 		exampleConfig(t, "#\tusage_policy inject  ", "usage_policy inject  ", "\tusage_policy passthrough\n", ""),
 		exampleConfig(t, "#\tusage_policy inject_and_strip", "usage_policy inject_and_strip", "\tusage_policy passthrough\n", ""),
-		exampleConfig(t, "#\theader_up Host", "header_up Host", "#\theader_up Authorization", "header_up Authorization"),
+		exampleConfig(t, "#\theader_up Authorization", "header_up Authorization"),
 	} {
 		text, err := os.ReadFile(uncommented)
 		if err != nil {
@@ -236,6 +237,43 @@ func TestExample(t *testing.T) {
 		}
 		if err := caddy.Validate(&config); err != nil {
 			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+}
+
+// TestExampleGlobals: the one global block that Caddyfile.example has commented out holds
+// as a whole, and gives no cause for a warning.
+func TestExampleGlobals(t *testing.T) {
+	text, err := os.ReadFile("../Caddyfile.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	globals, _, _ := strings.Cut(string(text), "\n:{$WEIR_PORT")
+	block := ""
+	for line := range strings.Lines(globals) {
+		if code, commented := strings.CutPrefix(line, "\t#\t"); commented {
+			block += code
+		}
+	}
+	dir, up, s := t.TempDir(), serve(t, http.HandlerFunc(telling)), newSite(t)
+	prices := filepath.Join(dir, "prices.json")
+	if err := os.WriteFile(prices, []byte(`{"version":1,"currency":"USD","prices":[{"model":"m","input":1,"output":2}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][2]string{{"keys.json", keyFile(t, keys.Entry{Alias: "team-a"})}, {"usage.db", filepath.Join(dir, "usage.db")},
+		{"prices.json", prices}, {"127.0.0.1:9093", up}, {"127.0.0.1:8080", s.plain}} {
+		if strings.Count(block, names[0]) != 1 {
+			t.Fatalf("Caddyfile.example names %s %d times in\n%s", names[0], strings.Count(block, names[0]), block)
+		}
+		block = strings.Replace(block, names[0], names[1], 1)
+	}
+	r := start(t, block, s.http("weir\nreverse_proxy "+up))
+	if lines := r.logged(`"level":"warn"`, "weir"); len(lines) > 0 {
+		t.Errorf("it is warned of: %v", lines)
+	}
+	for _, path := range []string{"/weir/keys", "/weir/ledger", "/weir/slo", "/weir/probes"} {
+		if status, body := r.get(path); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
 }
