@@ -187,6 +187,7 @@ func (u *Upstream) search(e *liveEstimate, s *liveSetting) {
 			"Look at a longer time, with more varied load.")
 		return
 	}
+	u.Binds = s.model.binds(&e.replay, items, knee*1.05)
 	low, high := knee*math.Exp(-width), knee*math.Exp(width)
 	if u.Bound == AtLeast {
 		knee = low // what is claimed holds with the interval's confidence
@@ -201,10 +202,6 @@ func (u *Upstream) search(e *liveEstimate, s *liveSetting) {
 // atKnee replays once more at the knee (calls a second of the whole engine), and says what
 // holds there.
 func (u *Upstream) atKnee(e *liveEstimate, s *liveSetting, items []liveItem, knee float64) {
-	u.Binds = "ttft"
-	if above := s.model.replay(&e.replay, items, knee*1.05); above.missedTPOT && !above.missedTTFT {
-		u.Binds = "tpot"
-	}
 	out := e.replay.run(items, &s.model.engine, &s.model.goal, knee, true)
 	slices.Sort(out.ttfts)
 	slices.Sort(out.tpots)

@@ -22,13 +22,13 @@ func (u *Upstream) refuse(reason, advice string) bool {
 func (u *Upstream) remark(g *liveGroup, all []*liveGroup, e *liveEstimate, o *Options) {
 	note := func(format string, args ...any) { u.Notes = append(u.Notes, fmt.Sprintf(format, args...)) }
 	if g.odd > 0 {
-		note("%d records were left out, for their figures cannot be true.", g.odd)
+		note("Records left out, for their figures cannot be true: %d.", g.odd)
 	}
 	if g.failed > 0 {
-		note("%d calls failed without having kept the engine busy as far as can be told, and count for nothing.", g.failed)
+		note("%s failed without having kept the engine busy as far as can be told, and count for nothing.", liveCalls(g.failed))
 	}
 	if g.wordless > 0 {
-		note("%d calls completed without output tokens that can be counted, such as embeddings, and count for nothing.", g.wordless)
+		note("%s completed without output tokens that can be counted, such as embeddings, and count for nothing.", liveCalls(g.wordless))
 	}
 	var others []string
 	for _, h := range all {
@@ -106,7 +106,7 @@ func (u *Upstream) enough(e *liveEstimate, o *Options) bool {
 	n := len(e.calls)
 	switch {
 	case n < MinCalls:
-		return u.refuse(fmt.Sprintf("%s are too few: a p99 needs %d.", liveCalls(n), MinCalls), "Look at a longer time, or wait for more calls.")
+		return u.refuse(fmt.Sprintf("%s are too few: %d are needed.", liveCalls(n), MinCalls), "Look at a longer time, or wait for more calls.")
 	case streamed < MinCalls:
 		return u.refuse(fmt.Sprintf("Of %s %d were streamed and have a first token; %d are needed.", liveCalls(n), streamed, MinCalls),
 			"Only streams tell when the first token comes: let clients stream.")
@@ -174,15 +174,15 @@ func (u *Upstream) label(e *liveEstimate, s *liveSetting, knee float64) {
 	if u.Bound != AtLeast {
 		return
 	}
-	var unknown []string
+	var unknown, lines []string
 	if u.Limits.MaxNumSeqs.Source != "given" {
-		unknown = append(unknown, "max_num_seqs")
+		unknown, lines = append(unknown, "max_num_seqs"), append(lines, "max_num_seqs 256")
 	}
 	if u.Limits.KVTokens.Source != "given" {
-		unknown = append(unknown, "the size of the KV cache")
+		unknown, lines = append(unknown, "the size of the KV cache"), append(lines, "kv_tokens 131072")
 	}
 	u.Reasons = append(u.Reasons, fmt.Sprintf("Nobody told %s: no more is taken to fit than was seen at once, so that this is a lower bound.", strings.Join(unknown, " and ")))
-	u.Advice = append(u.Advice, "Tell the engine's limits on lines of their own: engine vllm URL { max_num_seqs 256 }.")
+	u.Advice = append(u.Advice, fmt.Sprintf("Tell it on a line of its own in the block of engine, such as: %s.", strings.Join(lines, ", and ")))
 }
 
 // balance holds Little's law against the count, over the time of which all calls are known.

@@ -39,11 +39,15 @@ func TestLowerBound(t *testing.T) {
 					if knee > s.knee {
 						t.Errorf("seed %d, %s known: at least %.2f calls/s are claimed, and the knee lies at %.2f", seed, name, knee, s.knee)
 					}
-					if u.KneeHigh.IsKnown() || !says(u.Reasons, "lower bound") || !says(u.Advice, "max_num_seqs") {
+					if u.KneeHigh.IsKnown() || !says(u.Reasons, "lower bound") ||
+						says(u.Advice, "max_num_seqs 256") == (name == "max_num_seqs") || says(u.Advice, "kv_tokens 131072") == (name == "KV tokens") {
 						t.Errorf("%s known: the bound is not said to be one: high %v, %v, %v", name, u.KneeHigh, u.Reasons, u.Advice)
 					}
+					if u.Binds == BindsTPOT {
+						t.Errorf("%s known: %s binds, of which there is no objective", name, u.Binds)
+					}
 					if name == "nothing" {
-						t.Logf("seed %d: at least %.2f of %.2f calls/s, with %d sequences and %d KV tokens seen at once", seed, knee, s.knee, u.Limits.MaxNumSeqs.Value.Or(0), u.Limits.KVTokens.Value.Or(0))
+						t.Logf("seed %d: at least %.2f of %.2f calls/s, where %s bind; with %d sequences and %d KV tokens seen at once", seed, knee, s.knee, u.Binds, u.Limits.MaxNumSeqs.Value.Or(0), u.Limits.KVTokens.Value.Or(0))
 					}
 				}
 			}

@@ -31,6 +31,24 @@ func (m *liveModel) replay(r *liveReplay, items []liveItem, rate float64) liveOu
 	return r.run(items, m.free, &m.goal, rate, false)
 }
 
+// binds tells what is missed first at a rate above the knee; see Upstream.Binds.
+func (m *liveModel) binds(r *liveReplay, items []liveItem, rate float64) string {
+	out := r.run(items, &m.engine, &m.goal, rate, false)
+	if m.free != nil {
+		free := r.run(items, m.free, &m.goal, rate, false)
+		if out.missed() && !free.missed() {
+			return BindsAssumed
+		}
+		if free.missed() {
+			out = free
+		}
+	}
+	if out.missedTPOT && !out.missedTTFT {
+		return BindsTPOT
+	}
+	return BindsTTFT
+}
+
 func (m *liveModel) misses(r *liveReplay, items []liveItem, rate float64) bool {
 	out := m.replay(r, items, rate)
 	return out.missed()

@@ -154,8 +154,13 @@ func (p livePage) upstream(r *Result, u *Upstream) {
 	}
 	if u.Present.IsKnown() {
 		text := fmt.Sprintf("%s calls/s", liveFigure(u.Present, ""))
-		if h, known := u.Headroom.Get(); known {
+		switch h, known := u.Headroom.Get(); {
+		case known && u.Bound != AtLeast:
 			text += fmt.Sprintf(", headroom %s %%", liveNumber(100*h))
+		case known && h >= 0:
+			text += fmt.Sprintf(", headroom at least %s %%", liveNumber(100*h))
+		case known:
+			text += ", headroom unknown: that is above the lower bound already"
 		}
 		p.row("now", "%s; on average %s calls/s, at most %s calls/s over %s", text, liveFigure(u.Rate, ""), liveFigure(u.Highest, ""), liveCalls(u.HighestCalls))
 	}
@@ -194,7 +199,12 @@ func (p livePage) estimate(r *Result, u *Upstream) {
 	if u.KneeTPOT.IsKnown() {
 		text += fmt.Sprintf(", TPOT p%s %s", liveNumber(100*r.TPOTQuantile), liveSpan(u.KneeTPOT))
 	}
-	p.row("there", "%s; %s binds", text, strings.ToUpper(u.Binds))
+	if u.Binds == BindsAssumed {
+		text += "; no objective binds there, but the limits that are assumed"
+	} else {
+		text += "; " + strings.ToUpper(u.Binds) + " binds"
+	}
+	p.row("there", "%s", text)
 	p.row("sustainable", "%s calls/s, which is %s input and %s output tokens/s (%s %% below the knee)",
 		liveFigure(u.Sustainable, ""), liveFigure(u.SustainableInput, ""), liveFigure(u.SustainableOutput, ""), liveNumber(100*r.Derate))
 }

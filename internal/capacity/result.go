@@ -81,14 +81,15 @@ type Upstream struct {
 	// KneeTTFT and KneeTPOT are the quantiles there, as replayed.
 	KneeTTFT call.Duration `json:"knee_ttft_ms,omitzero"`
 	KneeTPOT call.Duration `json:"knee_tpot_ms,omitzero"`
-	// Binds is the objective that is reached first: "ttft" or "tpot".
+	// Binds is what is reached first: BindsTTFT, BindsTPOT or BindsAssumed.
 	Binds string `json:"binds,omitempty"`
 
 	// Sustainable is the knee less Derate, in calls and in tokens.
 	Sustainable       call.Number `json:"sustainable_calls_per_second,omitzero"`
 	SustainableInput  call.Number `json:"sustainable_input_tokens_per_second,omitzero"`
 	SustainableOutput call.Number `json:"sustainable_output_tokens_per_second,omitzero"`
-	// Headroom is 1 − Present/Sustainable, a share; negative beyond what is sustainable.
+	// Headroom is 1 − Present/Sustainable, a share; negative beyond what is sustainable. It
+	// is a lower bound where Bound is AtLeast.
 	Headroom call.Number `json:"headroom_share,omitzero"`
 
 	Limits  UsedLimits `json:"limits"`
@@ -99,6 +100,15 @@ type Upstream struct {
 
 	roomy bool // it was refused because the knee lies far beyond what was seen
 }
+
+// What an Upstream's knee comes from.
+const (
+	BindsTTFT = "ttft" // the objective of the time to first token
+	BindsTPOT = "tpot" // that of the time per output token
+	// BindsAssumed: no objective, but a limit of the engine that nobody told, and that is
+	// taken to be what was seen.
+	BindsAssumed = "assumed_limits"
+)
 
 // UsedLimits are the limits of the engine that the replay had.
 type UsedLimits struct {
