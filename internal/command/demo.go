@@ -39,7 +39,8 @@ func configureDemo(cmd *cobra.Command) {
 	d := new(demo)
 	cmd.Long = `Runs the gateway in front of an endpoint, or of the embedded engine simulator
 when none is named, says where to send a first call, and prints each call as it
-is measured. Nothing is written to disk but the secret for key ids.`
+is measured. Of Weir nothing is written to disk but, in Caddy's data directory, the
+secret for key ids and what was learnt of the lengths of prompts and answers.`
 	cmd.Example = `  weir demo
   weir demo --once
   weir demo --upstream http://127.0.0.1:8000

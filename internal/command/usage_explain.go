@@ -175,7 +175,7 @@ func (c *comparison) note(e engine.Counters, l ledger.Usage) {
 		note("llama.cpp counts prompt tokens without those that its cache gave, and nothing reported how many those were: the difference may be theirs.")
 	}
 	if e.Requests.Known && e.Requests.N > c.Calls {
-		note("Requests that the engine ended: %s, calls in the ledger: %s. The %s more came around the gateway, or calls asked for several choices.",
+		note("Requests that the engine ended: %s, calls in the ledger: %s. The %s more: probes of the gateway, requests around it, or calls that asked for several choices.",
 			thousands(e.Requests.N), thousands(c.Calls), thousands(e.Requests.N-c.Calls))
 	}
 	for _, s := range []struct {
@@ -184,7 +184,7 @@ func (c *comparison) note(e engine.Counters, l ledger.Usage) {
 	}{{"prompt", c.Prompt.Unexplained}, {"generated", c.Generated.Unexplained}} {
 		switch {
 		case s.n > 0:
-			note("The engine counted %s %s tokens that the ledger does not explain: requests that came around the gateway, or calls still under way.", thousands(s.n), s.kind)
+			note("The engine counted %s %s tokens that the ledger does not explain: probes of the gateway, which are in no bill (GET /weir/probes), requests that came around it, or calls still under way. What is known to be theirs, --tolerance allows for.", thousands(s.n), s.kind)
 		case s.n < 0:
 			note("The ledger holds %s %s tokens more than the engine counted: the counters began after some of the calls, or more than one engine answers under this upstream.", thousands(-s.n), s.kind)
 		}

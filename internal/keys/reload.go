@@ -40,6 +40,9 @@ func (s *Store) Reload(now time.Time) (changed bool, err error) {
 	text, info, err := readFile(s.path)
 	if err != nil {
 		s.seen = sighting{}
+		if gone := new(fs.PathError); errors.Is(err, fs.ErrNotExist) && errors.As(err, &gone) && !current.loadedAt.IsZero() {
+			err = fmt.Errorf("read keys: %w; the keys read last stay in use: put the file back, for a new one replaces them all", gone)
+		}
 		return false, s.broken(now, err)
 	}
 	before := s.seen
