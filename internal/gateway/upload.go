@@ -19,6 +19,7 @@ type upload struct {
 	call  *Call
 	every time.Duration
 	read  atomic.Int64 // bytes since the last look
+	left  atomic.Int64 // bytes that are still to come, as the client says; below 0 when it does not
 	cut   atomic.Bool  // it did not come along
 
 	mu    sync.Mutex // guards timer
@@ -31,6 +32,10 @@ func (c *Call) watchUpload() {
 		return
 	}
 	u := &upload{ReadCloser: c.body.rest, call: c, every: c.stall.after}
+	u.left.Store(-1)
+	if c.body.said >= 0 {
+		u.left.Store(c.body.said - c.body.length)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.timer = time.AfterFunc(u.every, u.look)
@@ -41,7 +46,7 @@ func (c *Call) watchUpload() {
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
 	u.read.Add(int64(n))
-	if err != nil {
+	if err != nil || u.left.Load() >= 0 && u.left.Add(-int64(n)) == 0 { // nobody may ask for the end
 		u.stop()
 	}
 	return n, err
