@@ -184,7 +184,7 @@ func (c *comparison) note(e engine.Counters, l ledger.Usage) {
 	}{{"prompt", c.Prompt.Unexplained}, {"generated", c.Generated.Unexplained}} {
 		switch {
 		case s.n > 0:
-			note("The engine counted %s %s tokens that the ledger does not explain: probes of the gateway, which are in no bill (GET /weir/probes), requests that came around it, or calls still under way. What is known to be theirs, --tolerance allows for.", thousands(s.n), s.kind)
+			note("The engine counted %s %s tokens that the ledger does not explain: probes of the gateway, which are in no bill (GET /weir/probes counts their tokens), requests that came around it, or calls still under way. What is known to be theirs, --tolerance allows for.", thousands(s.n), s.kind)
 		case s.n < 0:
 			note("The ledger holds %s %s tokens more than the engine counted: the counters began after some of the calls, or more than one engine answers under this upstream.", thousands(-s.n), s.kind)
 		}

@@ -99,6 +99,11 @@ type State struct {
 	// Failed counts calls that did not complete, InARow those since the last that did.
 	Failed int64 `json:"failed"`
 	InARow int64 `json:"failed_in_a_row"`
+	// Input and Output are the tokens that the calls used so far, which are in no bill, and
+	// NoUsage is how many calls told of none: the engine may have counted some for them.
+	Input   int64 `json:"input_tokens"`
+	Output  int64 `json:"output_tokens"`
+	NoUsage int64 `json:"calls_without_usage"`
 	// Latest is the latest call, without what a record would hold of anybody: nil
 	// before the first.
 	Latest *Result `json:"latest,omitempty"`
@@ -189,6 +194,12 @@ func (p *Probe) call(ctx context.Context) {
 	} else {
 		s.Failed++
 	}
+	input, read := rec.Input.Get()
+	output, wrote := rec.Output.Get()
+	s.Input, s.Output = s.Input+input, s.Output+output
+	if !read || !wrote {
+		s.NoUsage++
+	}
 	s.Latest = &Result{Time: begin, Outcome: rec.Outcome, Status: rec.Status, Error: rec.Error, TTFT: rec.TTFT, TPOT: rec.TPOT, E2E: rec.E2E}
 	p.mu.Unlock()
 	if p.o.Report != nil {
@@ -196,7 +207,7 @@ func (p *Probe) call(ctx context.Context) {
 	}
 }
 
-// State returns how the probe stands.
+// State returns how the probe stands. It counts since the configuration was loaded.
 func (p *Probe) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,7 +85,8 @@ func TestProbe(t *testing.T) {
 			t.Errorf("outcome %s, TTFT %v, TPOT %v, output %v", rec.Outcome, rec.TTFT, rec.TPOT, rec.Output)
 		}
 	}
-	if at := p.State(); at.Calls < 2 || at.Failed != 0 || at.InARow != 0 || at.Latest == nil || at.Latest.Outcome != call.Completed {
+	if at := p.State(); at.Calls < 2 || at.Failed != 0 || at.InARow != 0 || at.Latest == nil || at.Latest.Outcome != call.Completed ||
+		at.Input != at.Calls*records[0].Input.Or(0) || at.Input == 0 || at.Output != at.Calls*probe.DefaultOutput || at.NoUsage != 0 {
 		t.Errorf("state %+v", at)
 	}
 	s.mu.Lock()
@@ -117,7 +118,7 @@ func TestFailures(t *testing.T) {
 			if records[0].Outcome == call.Completed {
 				t.Errorf("outcome %s", records[0].Outcome)
 			}
-			if at := p.State(); at.Failed != at.Calls || at.InARow != at.Calls || at.Latest.Outcome != records[0].Outcome {
+			if at := p.State(); at.Failed != at.Calls || at.InARow != at.Calls || at.Latest.Outcome != records[0].Outcome || at.NoUsage != at.Calls || at.Input != 0 || at.Output != 0 {
 				t.Errorf("state %+v", at)
 			}
 		})
