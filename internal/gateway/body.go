@@ -22,7 +22,6 @@ type requestBody struct {
 	end    error         // what follows held when rest is nil: io.EOF or the client's error
 	sends  []byte        // what goes upstream in place of held, when the usage policy changed it
 	length int64         // bytes read ahead
-	said   int64         // how long the client says that it is; below 0 when it does not
 	over   call.Degradation
 }
 
@@ -37,7 +36,7 @@ func (b *requestBody) readAhead(r *http.Request, look func([]byte)) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	b.end, b.said = errNotRead, r.ContentLength // the first stays if the reader panics
+	b.end = errNotRead // stays if the reader panics
 	size := int64(firstRead)
 	if r.ContentLength > 0 {
 		// One byte more than announced, so that the end is met without growing.
@@ -50,10 +49,6 @@ func (b *requestBody) readAhead(r *http.Request, look func([]byte)) {
 	}
 	for {
 		if len(b.held) == cap(b.held) {
-			if int64(len(b.held)) == b.said { // there is no rest, though its end has not been met
-				b.end = io.EOF
-				return
-			}
 			if len(b.held) >= MaxLook {
 				b.rest, b.over = r.Body, call.BodyTooLarge
 				return
@@ -135,7 +130,6 @@ type attemptBody struct {
 	mu      sync.Mutex
 	free    chan struct{} // closed when the attempt in progress closes the body
 	off     int           // bytes of body.out() read by the attempt in progress
-	rest    int64         // bytes of body.rest read
 	began   bool          // an attempt has announced itself; handlers without a transport never do
 	open    bool          // the attempt in progress may still read
 	early   bool          // it was answered while open, so another may follow
@@ -238,19 +232,12 @@ func (a *attemptBody) Read(p []byte) (int, error) {
 	if a.body.rest == nil {
 		return 0, a.body.end
 	}
-	// Transports look once more whether a body is longer than it said. By then an
-	// answer may have begun, with which a server closes the client's body, and the
-	// error would break the answer off: https://go.dev/issue/40747
-	if a.body.said >= 0 && int64(a.off)+a.rest >= a.body.said {
-		return 0, io.EOF
-	}
 	// The client's own body guards itself, and may block: not under our lock.
 	// From here on it is spent, whenever this read returns.
 	a.once = true
 	a.mu.Unlock()
 	n, err := a.body.rest.Read(p)
 	a.mu.Lock()
-	a.rest += int64(n)
 	return n, err
 }
 

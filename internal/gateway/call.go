@@ -245,6 +245,12 @@ func (c *Call) Serve(w http.ResponseWriter, next Next) (err error) {
 	}
 	c.instants.Admitted = call.Lasting(c.since())
 	c.wasAdmitted()
+	if c.body.rest != nil {
+		// Else the server takes the rest away from the upload when the answer begins: up to
+		// 256 KiB of it would be missing, or the answer be broken off
+		// (https://go.dev/issue/40747). HTTP/2 and 3 are as they should be, and say so.
+		_ = c.control.EnableFullDuplex()
+	}
 	c.watchUpload()
 	c.meter = meter.New(c.dialect, &c.wants)
 	for _, reason := range c.degraded {

@@ -2,8 +2,12 @@ package gateway
 
 import (
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +46,62 @@ func TestRestIsWhole(t *testing.T) {
 	}
 	if broken > 0 {
 		t.Errorf("%d answers of 300 were broken off", broken)
+	}
+}
+
+// TestUploadBesideAnswer: an upstream that begins its answer while a large body is still
+// coming gets all of it, and the client all of the answer.
+func TestUploadBesideAnswer(t *testing.T) {
+	type said struct {
+		bytes int64
+		err   error
+	}
+	got := make(chan said, 1)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flow := http.NewResponseController(w)
+		_ = flow.EnableFullDuplex()
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {}\n\n")
+		_ = flow.Flush()
+		time.Sleep(5 * time.Millisecond) // so that the beginning is on its way to the client
+		n, err := io.Copy(io.Discard, r.Body)
+		got <- said{n, err}
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	}))
+	defer up.Close()
+	g := newRig(t, nil)
+	target, err := url.Parse(up.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.next = func(w http.ResponseWriter, r *http.Request) (err error) {
+		proxy := &httputil.ReverseProxy{
+			Rewrite:       func(pr *httputil.ProxyRequest) { pr.SetURL(target) },
+			FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, e error) { err = e },
+		}
+		proxy.ServeHTTP(w, r)
+		return err
+	}
+	for _, length := range []int{MaxLook - 1, MaxLook, MaxLook + 1, MaxLook + 1<<20} {
+		for _, announced := range []bool{true, false} {
+			var body io.Reader = strings.NewReader(strings.Repeat(" ", length))
+			if !announced {
+				body = io.MultiReader(body)
+			}
+			res, err := http.Post("http://"+g.address+"/v1/chat/completions", "application/json", body)
+			if err != nil {
+				t.Fatalf("%d, announced %v: %v", length, announced, err)
+			}
+			answer, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || !strings.HasSuffix(string(answer), "[DONE]\n\n") {
+				t.Errorf("%d, announced %v: the answer is %q, %v", length, announced, answer, err)
+			}
+			if upstream := <-got; upstream.bytes != int64(length) || upstream.err != nil {
+				t.Errorf("%d, announced %v: the upstream got %d bytes, %v", length, announced, upstream.bytes, upstream.err)
+			}
+			<-g.records
+		}
 	}
 }
