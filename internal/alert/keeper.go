@@ -2,8 +2,10 @@ package alert
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,10 +185,6 @@ func (k *Keeper) pause(d time.Duration) bool {
 
 // takeUp takes up what is on the shelf, and tells whether it belongs to this Manager now.
 func (k *Keeper) takeUp() bool {
-	if k.m.tookUp(k.shelf.Name()) {
-		k.works()
-		return true
-	}
 	stop := k.watch(k.hung)
 	n, err := k.load()
 	stop()
@@ -199,7 +197,6 @@ func (k *Keeper) takeUp() bool {
 	if n > 0 {
 		k.report(fmt.Sprintf("alerts of the process before go on: %d", n), nil)
 	}
-	k.m.takenUp(k.shelf.Name())
 	return true
 }
 
@@ -211,8 +208,11 @@ func (k *Keeper) load() (n int, err error) {
 	case err == nil && data == nil:
 		k.empty = true
 		return 0, nil
+	case err == nil && k.m.isOwn(k.shelf.Name(), data):
+		return 0, nil // of before objectives were switched off: it knows better
 	case err == nil:
 		if n, err = k.m.restore(data, time.Now()); err == nil {
+			k.m.shelve(k.shelf.Name(), data)
 			return n, nil
 		}
 	case errors.Is(err, ErrNotYet):
@@ -273,7 +273,9 @@ func (k *Keeper) write(refresh bool) (retry time.Duration) {
 	k.next = k.next.Add(writeEvery)
 	began := time.Now()
 	stop := k.watch(k.hung)
-	err := k.shelf.Store(image.seal())
+	data := image.seal()
+	k.m.shelve(k.shelf.Name(), data) // even if it fails, it may be there
+	err := k.shelf.Store(data)
 	stop()
 	if err != nil {
 		k.unsure = true
@@ -331,14 +333,22 @@ func (m *Manager) urgent() bool {
 	return m.kept.news > m.kept.done
 }
 
-func (m *Manager) tookUp(shelf string) bool {
+// shelve notes what lies on a shelf, or may do so, of this Manager's.
+func (m *Manager) shelve(shelf string, data []byte) {
+	sum := sha256.Sum256(data)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.kept.shelf == shelf
+	if m.kept.shelf != shelf {
+		m.kept.shelf, m.kept.sums = shelf, [2][sha256.Size]byte{}
+	}
+	m.kept.sums = [2][sha256.Size]byte{sum, m.kept.sums[0]}
 }
 
-func (m *Manager) takenUp(shelf string) {
+// isOwn tells whether what lies on a shelf is what this Manager has put there, or taken
+// up from there, last.
+func (m *Manager) isOwn(shelf string, data []byte) bool {
+	sum := sha256.Sum256(data)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.kept.shelf = shelf
+	return m.kept.shelf == shelf && slices.Contains(m.kept.sums[:], sum)
 }

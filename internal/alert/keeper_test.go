@@ -203,7 +203,6 @@ func TestCloseForGood(t *testing.T) {
 		}
 		n.dies(t)
 
-		loads := d.loads
 		for range 2 { // of which the second one finds nothing new
 			l.keeper = l.Keep(handle{d, &l.dead}, l.told.add)
 			pass(0)
@@ -218,7 +217,7 @@ func TestCloseForGood(t *testing.T) {
 		}
 		l.keeper = l.Keep(handle{d, &l.dead}, l.told.add)
 		pass(refreshEvery)
-		if d.loads != loads || string(d.kept()) == string(over) || len(l.State().Alerts) != 1 {
+		if string(d.kept()) == string(over) || len(l.State().Alerts) != 1 {
 			t.Errorf("kept again, there are %d alerts, and %s", len(l.State().Alerts), d.kept())
 		}
 		l.see()
@@ -227,6 +226,41 @@ func TestCloseForGood(t *testing.T) {
 		hears(t, s, pageOff)
 		l.dies(t)
 		l.says(t)
+	})
+}
+
+// TestKeptByAnother: what another process left where this one had kept its alerts before
+// is taken up, beside its own.
+func TestKeptByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDisk(), &scribe{name: "webhook"}
+		l := born(t, d, Options{Receivers: []Receiver{s}})
+		l.see(standing{page: true})
+		hears(t, s, pageOn)
+		if err := l.keeper.CloseForGood(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		l.see(standing{page: true})
+
+		d.set(func(d *disk) { d.data = nil }) // it begins without those
+		theirs := &scribe{name: "webhook"}
+		n := born(t, d, Options{Receivers: []Receiver{theirs}})
+		n.see(standing{objective: "a", page: true}, standing{objective: "b", page: true})
+		theirs.take()
+		n.dies(t)
+
+		l.keeper = l.Keep(handle{d, &l.dead}, l.told.add)
+		pass(refreshEvery)
+		l.see(standing{page: true})
+		if body := openKept(t, d.kept()); len(body.Alerts) != 3 || len(l.State().Alerts) != 3 {
+			t.Errorf("there are %d alerts here, and on the disk %s", len(l.State().Alerts), d.kept())
+		}
+		pass(5 * time.Minute)
+		l.see(standing{page: true})
+		if heard := s.take(); strings.Count(heard, "resolved") != 2 || strings.Contains(heard, "firing") {
+			t.Errorf("of what the other left is told %q", heard)
+		}
+		l.dies(t)
 	})
 }
 

@@ -1,6 +1,9 @@
 package alert
 
-import "time"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // writeTime is how long news wait to be written before they are told. Were a receiver told
 // first and the process killed then, the next one would know nothing of it, and an
@@ -16,9 +19,10 @@ type keeping struct {
 	// changes counts the changes of what is kept. news is how many there were when there
 	// was something new to tell, and done at the image that was written last.
 	changes, news, done uint64
-	// shelf is the name of the one that alerts were taken up from; what is there now is
-	// this Manager's own.
+	// shelf is the name of the one that alerts were taken up from or put on last, and sums
+	// are of what lies there, the latest two since a write that failed may have worked.
 	shelf string
+	sums  [2][sha256.Size]byte
 }
 
 // written is how an alert stands with the Keeper.

@@ -74,6 +74,7 @@ func (u *upload) look() {
 		return // it is of a read that has ended
 	}
 	u.cut.Store(true)
+	u.timer = nil
 	_ = u.call.connection.SetReadDeadline(time.Now()) // the read that waits ends
 }
 
