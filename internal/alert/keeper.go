@@ -130,9 +130,9 @@ func (k *Keeper) CloseForGood(ctx context.Context) error {
 func (k *Keeper) run() {
 	defer close(k.done)
 	defer k.m.writes(false)
-	taken := k.begin()
+	taken := k.takeUp()
 	close(k.first)
-	for ; !taken; taken = k.begin() {
+	for ; !taken; taken = k.takeUp() {
 		if !k.pause(retryEvery) {
 			return // what is there is another's, or was never read
 		}
@@ -161,16 +161,6 @@ func (k *Keeper) run() {
 	}
 }
 
-// begin takes up what is on the shelf, and has news wait to be written from then on: Keep
-// returns after that, so that those of the first Observe are.
-func (k *Keeper) begin() bool {
-	taken := k.takeUp()
-	if taken {
-		k.m.writes(true)
-	}
-	return taken
-}
-
 // pause returns after d, or tells false at Close.
 func (k *Keeper) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -184,6 +174,7 @@ func (k *Keeper) pause(d time.Duration) bool {
 }
 
 // takeUp takes up what is on the shelf, and tells whether it belongs to this Manager now.
+// Then news wait to be written: Keep returns after that, so that those of the first Observe do.
 func (k *Keeper) takeUp() bool {
 	stop := k.watch(k.hung)
 	n, err := k.load()
@@ -197,6 +188,7 @@ func (k *Keeper) takeUp() bool {
 	if n > 0 {
 		k.report(fmt.Sprintf("alerts of the process before go on: %d", n), nil)
 	}
+	k.m.writes(true)
 	return true
 }
 
@@ -208,11 +200,11 @@ func (k *Keeper) load() (n int, err error) {
 	case err == nil && data == nil:
 		k.empty = true
 		return 0, nil
-	case err == nil && k.m.isOwn(k.shelf.Name(), data):
+	case err == nil && k.m.isOwn(data):
 		return 0, nil // of before objectives were switched off: it knows better
 	case err == nil:
 		if n, err = k.m.restore(data, time.Now()); err == nil {
-			k.m.shelve(k.shelf.Name(), data)
+			k.m.shelve(data)
 			return n, nil
 		}
 	case errors.Is(err, ErrNotYet):
@@ -274,7 +266,7 @@ func (k *Keeper) write(refresh bool) (retry time.Duration) {
 	began := time.Now()
 	stop := k.watch(k.hung)
 	data := image.seal()
-	k.m.shelve(k.shelf.Name(), data) // even if it fails, it may be there
+	k.m.shelve(data) // even if it fails, it may be there
 	err := k.shelf.Store(data)
 	stop()
 	if err != nil {
@@ -333,22 +325,19 @@ func (m *Manager) urgent() bool {
 	return m.kept.news > m.kept.done
 }
 
-// shelve notes what lies on a shelf, or may do so, of this Manager's.
-func (m *Manager) shelve(shelf string, data []byte) {
+// shelve notes what lies on the shelf, or may do so, of this Manager's.
+func (m *Manager) shelve(data []byte) {
 	sum := sha256.Sum256(data)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept.shelf != shelf {
-		m.kept.shelf, m.kept.sums = shelf, [2][sha256.Size]byte{}
-	}
 	m.kept.sums = [2][sha256.Size]byte{sum, m.kept.sums[0]}
 }
 
-// isOwn tells whether what lies on a shelf is what this Manager has put there, or taken
+// isOwn tells whether what lies on the shelf is what this Manager has put there, or taken
 // up from there, last.
-func (m *Manager) isOwn(shelf string, data []byte) bool {
+func (m *Manager) isOwn(data []byte) bool {
 	sum := sha256.Sum256(data)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.kept.shelf == shelf && slices.Contains(m.kept.sums[:], sum)
+	return slices.Contains(m.kept.sums[:], sum)
 }

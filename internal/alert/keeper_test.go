@@ -178,17 +178,24 @@ func TestTagsInTime(t *testing.T) {
 	})
 }
 
+// keptNoMore is a process that has told of a page, and keeps alerts no more.
+func keptNoMore(t *testing.T) (*disk, *scribe, *life) {
+	t.Helper()
+	d, s := newDisk(), &scribe{name: "webhook"}
+	l := born(t, d, Options{Receivers: []Receiver{s}})
+	l.see(standing{page: true})
+	hears(t, s, pageOn)
+	if err := l.keeper.CloseForGood(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	return d, s, l
+}
+
 // TestCloseForGood: where alerts are kept no more, the next process ends what it finds, and
 // takes up what holds anew; and this one goes on, and may keep them again.
 func TestCloseForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, s := newDisk(), &scribe{name: "webhook"}
-		l := born(t, d, Options{Receivers: []Receiver{s}})
-		l.see(standing{page: true})
-		hears(t, s, pageOn)
-		if err := l.keeper.CloseForGood(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		d, s, l := keptNoMore(t)
 		over := d.kept()
 		l.see(standing{page: true})
 		hears(t, s, "")
@@ -233,13 +240,7 @@ func TestCloseForGood(t *testing.T) {
 // is taken up, beside its own.
 func TestKeptByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, s := newDisk(), &scribe{name: "webhook"}
-		l := born(t, d, Options{Receivers: []Receiver{s}})
-		l.see(standing{page: true})
-		hears(t, s, pageOn)
-		if err := l.keeper.CloseForGood(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		d, s, l := keptNoMore(t)
 		l.see(standing{page: true})
 
 		d.set(func(d *disk) { d.data = nil }) // it begins without those

@@ -19,10 +19,9 @@ type keeping struct {
 	// changes counts the changes of what is kept. news is how many there were when there
 	// was something new to tell, and done at the image that was written last.
 	changes, news, done uint64
-	// shelf is the name of the one that alerts were taken up from or put on last, and sums
-	// are of what lies there, the latest two since a write that failed may have worked.
-	shelf string
-	sums  [2][sha256.Size]byte
+	// sums are of what was taken up from the shelf or put there last, the latest two since a
+	// write that failed may have worked.
+	sums [2][sha256.Size]byte
 }
 
 // written is how an alert stands with the Keeper.
