@@ -25,6 +25,16 @@ func (o optional) get() (n int64, known bool) {
 	return int64(o ^ sign), true
 }
 
+// plus adds two. A known one plus an unknown one is the known one.
+func (o optional) plus(p optional) optional {
+	n, is := o.get()
+	m, also := p.get()
+	if !is && !also {
+		return 0
+	}
+	return known(n + m)
+}
+
 // Count is a number that may be unknown. The zero value is unknown; a known 0
 // is a figure. In JSON an unknown Count is left out (use the omitzero tag).
 type Count struct{ o optional }
@@ -52,10 +62,7 @@ func (c Count) IsZero() bool { return !c.IsKnown() }
 // Plus adds two counts. A known one plus an unknown one is the known one;
 // the sum is unknown only when both are.
 func (c Count) Plus(d Count) Count {
-	if !c.IsKnown() && !d.IsKnown() {
-		return Count{}
-	}
-	return Known(c.Or(0) + d.Or(0))
+	return Count{c.o.plus(d.o)}
 }
 
 // MarshalJSON writes the number, or null when it is unknown.

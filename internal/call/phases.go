@@ -217,8 +217,5 @@ func (p *Phases) split(src *PhaseSources, t Timeline, wait time.Duration) (clamp
 
 // Plus adds two spans. A known one plus an unknown one is the known one.
 func (d Duration) Plus(e Duration) Duration {
-	if !d.IsKnown() && !e.IsKnown() {
-		return Duration{}
-	}
-	return Lasting(d.Or(0) + e.Or(0))
+	return Duration{d.o.plus(e.o)}
 }
