@@ -2,12 +2,8 @@ package gateway
 
 import (
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +53,8 @@ func TestUploadBesideAnswer(t *testing.T) {
 		err   error
 	}
 	got := make(chan said, 1)
-	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g := newRig(t, nil)
+	g.next = proxied(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flow := http.NewResponseController(w)
 		_ = flow.EnableFullDuplex()
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -68,21 +65,6 @@ func TestUploadBesideAnswer(t *testing.T) {
 		got <- said{n, err}
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	}))
-	defer up.Close()
-	g := newRig(t, nil)
-	target, err := url.Parse(up.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.next = func(w http.ResponseWriter, r *http.Request) (err error) {
-		proxy := &httputil.ReverseProxy{
-			Rewrite:       func(pr *httputil.ProxyRequest) { pr.SetURL(target) },
-			FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, e error) { err = e },
-		}
-		proxy.ServeHTTP(w, r)
-		return err
-	}
 	for _, length := range []int{MaxLook - 1, MaxLook, MaxLook + 1, MaxLook + 1<<20} {
 		for _, announced := range []bool{true, false} {
 			var body io.Reader = strings.NewReader(strings.Repeat(" ", length))
